@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -169,3 +171,52 @@ def test_several_seeds_without_names_for_what_they_write_are_refused(words, tmp_
     assert (
         done.code == 2 and done.err.startswith("qkv: ") and [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
     )
+
+
+@pytest.mark.parametrize("name", ["optimizer-1.safetensors", ".qkv-lock", ".qkv-creating"])
+def test_a_link_in_a_circle_in_an_output_folder_is_refused_in_a_sentence(name, tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text(TEXTS)
+    Path("ru").mkdir()
+    Path("ru", name).symlink_to(name)
+    done = shell("pretrain", "--text", "texts.txt", "--out", "ru", *TRAIN.split())
+    assert done.code == 2 and done.err.startswith("qkv: ") and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["pretrain --resume --out base --plot texts.html", "finetune base --questions q.tsv --plot texts.html --out ru"],
+)
+def test_a_picture_does_not_replace_the_text_that_a_run_is_trained_on(words, tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    Path("texts.html").write_text(TEXTS)
+    Path("q.tsv").write_text("Where was Ada born?\tLondon\n")
+    assert shell("pretrain", "--text", "texts.html", "--out", "base", *TRAIN.split()).code == 0
+    done = shell(*words.split())
+    assert done.code == 2 and "is trained on" in done.err and Path("texts.html").read_text() == TEXTS
+
+
+def test_what_standard_input_comes_from_is_not_replaced(tmp_path):
+    keys = tmp_path / "keys.json"
+    keys.write_text("[[1, 0], [0, 1]]")
+    before = keys.read_text()
+    words = ["design", "copy", "-", "--item", "0", "--save", str(keys)]
+    with keys.open() as given:
+        done = subprocess.run([sys.executable, "-m", "qkv", *words], stdin=given, capture_output=True, text=True)
+    assert done.returncode == 2 and "standard input comes from" in done.stderr and keys.read_text() == before
+    with keys.open() as given:  # another file is written
+        words[-1] = str(tmp_path / "c.json")
+        assert subprocess.run([sys.executable, "-m", "qkv", *words], stdin=given, capture_output=True).returncode == 0
+
+
+def test_theorems_of_documents_of_one_name_have_names_of_their_own(tmp_path, monkeypatch):
+    from qkv.claims import pipeline
+    from qkv.cli import claims
+
+    seen = []
+    monkeypatch.setattr(
+        pipeline, "checked_by_kernel", lambda text, kernel, seconds, folder, name: seen.append(name) or []
+    )
+    texts = [("a/x.md", ""), ("b/x.md", ""), ("a-b.md", ""), ("a_b.md", ""), ("x_of_2.md", ""), ("7.md", "")]
+    assert not list(claims._checked(texts, 1.0, tmp_path))
+    assert len(set(seen)) == len(texts) and seen[:3] == ["x", "x_of_2", "a_b"] and seen[-1] == "claims_7"

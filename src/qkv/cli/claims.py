@@ -104,10 +104,16 @@ def _decided(texts: list[tuple[str, str]], seconds: float) -> Iterator[tuple[int
 
 def _checked(texts: list[tuple[str, str]], seconds: float, save_proofs: Path | None) -> Iterator[tuple[int, Verdict]]:
     """The verdicts of named texts, with what Coq says of those that are proved."""
+    from qkv.claims.kernel.certify import file_stem
     from qkv.claims.pipeline import checked_by_kernel
 
+    used: set[str] = set()
     for number, (name, text) in enumerate(texts):
-        for verdict in checked_by_kernel(text, "coq", seconds, save_proofs, name):
+        stem = file_stem(name)
+        if stem in used:  # so that the theorems of two documents of one name do not replace each other
+            stem = next(each for each in (f"{stem}_of_{k}" for k in range(2, len(texts) + 2)) if each not in used)
+        used.add(stem)
+        for verdict in checked_by_kernel(text, "coq", seconds, save_proofs, stem):
             yield number, verdict
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -31,6 +34,8 @@ WRITTEN_IN = {
     "get": ("*",),
 }  # fmt: skip
 """The files that a command writes into its output folder; a test compares them with those that are there."""
+MAX_CONFIG_BYTES = 2**24
+"""A larger config.json is no run's."""
 MODEL_FILES = (
     *RUN_FILES, "generation_config.json", "model*.safetensors", "model*.json", "tokenizer*", "vocab*",
     "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.bin", "*.jinja",
@@ -70,7 +75,11 @@ def refuse_overwriting(context: typer.Context, **resolved: object) -> None:
     values = {**context.params, **resolved}
     inputs = [(name, path) for name, value in values.items() if name not in OUTPUTS for path in _paths(value)]
     read = {path: name for name, path in inputs if not path.is_dir()}
-    folders = {path for _, path in inputs if path.is_dir()}
+    folders = {path: name for name, path in inputs if path.is_dir()}
+    recorded = {file: name for path, name in folders.items() for file in _trained_on(path)}
+    if values.get("resume") is True:
+        recorded |= {file: "out" for path in _paths(values.get("out")) for file in _trained_on(path)}
+    from_stdin = "-" in {str(each) for name, value in values.items() if name not in OUTPUTS for each in _each(value)}
     written: dict[Path, str] = {}
     outputs = [(name, path) for name, value in values.items() if name in OUTPUTS for path in _paths(value)]
     for name, path in outputs:
@@ -79,6 +88,10 @@ def refuse_overwriting(context: typer.Context, **resolved: object) -> None:
                 problem = f"it would replace the file of {_written(context, read[file])}, which is read"
             elif file in written:
                 problem = f"{_written(context, written[file])} is written to the same file"
+            elif file in recorded:
+                problem = f"it would replace the file that {_written(context, recorded[file])} is trained on"
+            elif from_stdin and _is_stdin(file):
+                problem = "it would replace the file that standard input comes from"
             elif file == path and file.parent in folders and _is_of_model(file.name):
                 problem = f"it would replace a file of the model in {file.parent.name}, which is read"
             else:
@@ -93,7 +106,9 @@ def _replaced(context: typer.Context, name: str, output: Path, resume: bool) -> 
     if name in FOLDERS and names:
         if not (resume and (output / "config.json").is_file()):
             for pattern in names:
-                with suppress(OSError):  # a folder that cannot be read is refused when it is written to
+                with suppress(
+                    OSError, RuntimeError
+                ):  # links in a circle; a folder that cannot be read is refused when it is written to
                     yield from [path.resolve() for path in output.glob(pattern)]
     elif not output.is_dir():
         yield output
@@ -103,9 +118,32 @@ def _is_of_model(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in MODEL_FILES)
 
 
+def _trained_on(folder: Path) -> Iterator[Path]:
+    """The files that a run in a folder records as what it is trained on, which training and `trust` read again."""
+    path = folder / "config.json"
+    with suppress(OSError, ValueError, RuntimeError, AttributeError):
+        if path.is_file() and path.stat().st_size < MAX_CONFIG_BYTES:
+            data = json.loads(path.read_text("utf-8")).get("data") or {}
+            for record in (data, data.get("questions")):
+                if isinstance(record, dict) and isinstance(record.get("path"), str):
+                    yield Path(record["path"]).resolve()
+
+
+def _is_stdin(file: Path) -> bool:
+    """Whether a file is the one that standard input comes from."""
+    with suppress(OSError):
+        found = os.fstat(0)
+        return stat.S_ISREG(found.st_mode) and os.path.samestat(found, file.stat())
+    return False
+
+
+def _each(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
 def _paths(value: object) -> Iterator[Path]:
     """The paths among the values of a parameter, those that do not exist yet too; of texts, only existing ones."""
-    for each in value if isinstance(value, list | tuple) else (value,):
+    for each in _each(value):
         with suppress(OSError, ValueError, RuntimeError):  # a text that is no path; links in a circle
             if isinstance(each, Path) or (isinstance(each, str) and each and Path(each).exists()):
                 yield Path(each).resolve()

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import pytest
 from marks import spread
@@ -64,7 +65,7 @@ def accepted(claims):
 
 
 def test_theorems_that_cannot_be_written_leave_no_half_of_a_file(tmp_path, monkeypatch):
-    (tmp_path / "Attention.v").write_text("of an earlier call")
+    (tmp_path / "Attention.v").write_text(coq.library_text() + "of an earlier call")
 
     def full(path, text, **how):
         path.write_bytes(text[:5].encode())
@@ -74,7 +75,20 @@ def test_theorems_that_cannot_be_written_leave_no_half_of_a_file(tmp_path, monke
         patch.setattr("pathlib.Path.write_text", full)
         with pytest.raises(QkvError, match=r"--save-proofs .*No space left"):
             certify._save(tmp_path, "claims", [])
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["of an earlier call"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == [coq.library_text() + "of an earlier call"]
+
+
+@pytest.mark.parametrize("name", ["Attention.v", "claims_1.v"])
+def test_theorems_replace_no_file_that_qkv_did_not_write(name, tmp_path):
+    export = SimpleNamespace(text=lambda name: f"(* {name} *)\n")
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(QkvError, match=f"{name} is there already"):
+        certify._save(tmp_path, "claims", [{0: export}])
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    (tmp_path / name).unlink()
+    for _ in range(2):
+        certify._save(tmp_path, "claims", [{0: export}])
+    assert {path.name for path in tmp_path.iterdir()} == {"Attention.v", "claims_1.v"}
 
 
 def test_proved_claims_are_checked_and_the_verdict_says_so(needs_coq, tmp_path):

@@ -12,6 +12,7 @@ from qkv.model.decoding import decode
 from qkv.train import runs
 from qkv.train.convert import hf_export
 from qkv.train.convert.hf_export import EXPORTED_FILES, export_model
+from qkv.train.run_lock import run_lock
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
@@ -66,7 +67,9 @@ def test_an_export_that_failed_or_was_killed_can_be_repeated(text, config, setti
         patched.setattr(hf_export, "write_text", full)
         with pytest.raises(QkvError, match="No space left"):
             export_model(run, out)
-    assert not list(out.iterdir())
+    assert not out.exists()
+    with run_lock(out), pytest.raises(QkvError, match="is writing to it"):
+        export_model(run, out)
     if not (child := os.fork()):
         hf_export.write_text = lambda *args: os._exit(9)
         export_model(run, out)

@@ -114,14 +114,25 @@ def _accepted(theorems: dict[int, Export]) -> tuple[list[int], dict[int, str]]:
     return [], refused
 
 
+def file_stem(name: str) -> str:
+    """How the theorems of a document are called: letters and digits of its name."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", Path(name).stem).strip("_") or "claims"
+    return plain if plain[0].isalpha() else f"claims_{plain}"
+
+
 def _save(folder: Path, name: str, files: list[dict[int, Export]]) -> None:
     """Write the accepted theorems and Attention.v."""
-    plain = re.sub(r"[^A-Za-z0-9]+", "_", Path(name).stem).strip("_") or "claims"
-    plain = plain if plain[0].isalpha() else f"claims_{plain}"
+    plain, library = file_stem(name), coq.library_text()
+    saved = [file_text(theorems)[0] for theorems in files if theorems]
+    texts = {"Attention.v": library} | {f"{plain}_{count}.v": text for count, text in enumerate(saved, 1)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "Attention.v", coq.library_text())
-        for count, theorems in enumerate([one for one in files if one], 1):
-            write_text(folder / f"{plain}_{count}.v", file_text(theorems)[0])
+        for file in texts:
+            begins = library[:60] if file == "Attention.v" else coq.HEADER
+            if (folder / file).exists() and not (folder / file).read_text("utf-8", "replace").startswith(begins):
+                problem = f"{file} is there already, and qkv did not write it"
+                raise QkvError(f"--save-proofs {folder}", problem, "Give another folder")
+        for file, text in texts.items():
+            write_text(folder / file, text)
     except OSError as why:
         raise QkvError(f"--save-proofs {folder}", f"it cannot be written ({why})", "Give another folder") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from qkv.train.checkpoint import weights_of
 from qkv.train.convert.model_card import is_trained_on_questions, model_card
 from qkv.train.convert.weight_names import GPT2, LLAMA
 from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, check_names_free, creating, write_json
+from qkv.train.run_lock import run_lock
 from qkv.train.runs import Run, RunOrFolder, as_run, folder_of
 from qkv.train.tokenizers import END, END_ID, MASK_ID, PAD, PAD_ID, TOKENIZER_FILE
 
@@ -80,14 +83,10 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
             f"transformers has no model with {config.attention} attention",
             "Export a causal or a rope model",
         )
-    if (folder / CONFIG_FILE).exists():
-        raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
-    check_names_free(folder, EXPORTED_FILES, f"exporting to {folder}")
     names, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
     weights = names.to_theirs(weights_of(found.model), config)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with creating(folder, EXPORTED_FILES):
+        with run_lock(folder), _creating(folder):
             with replacing(folder / WEIGHTS_FILE) as temporary:
                 write_tensors(temporary, tensor_file(weights, metadata={"format": "pt"}))
             if found.tokenizer.special:
@@ -100,6 +99,16 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
     except OSError as why:
         raise QkvError(f"exporting to {folder}", str(why), "Give a folder that can be written") from None
     return Exported(str(folder), names.name, sum(p.numel() for p in found.model.parameters()))
+
+
+@contextmanager
+def _creating(folder: Path) -> Iterator[None]:
+    """Create the files of an export in a folder that holds none of these names, and no model."""
+    if (folder / CONFIG_FILE).exists():
+        raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
+    check_names_free(folder, EXPORTED_FILES, f"exporting to {folder}")
+    with creating(folder, EXPORTED_FILES):
+        yield
 
 
 def _common(config: ModelConfig) -> dict[str, Any]:
