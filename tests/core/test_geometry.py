@@ -116,3 +116,11 @@ def test_the_rank_does_not_depend_on_the_scale(scale):
     columns = scale * np.array([[1.0, 2.0, 1e-12], [0.0, 1.0, 0.0], [1.0, 3.0, 0.0]])
     assert geometry.rank(columns) == 2 and geometry.rank(0 * columns) == 0
     assert geometry.common_norm(scale * np.eye(3)) == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("sizes", [(1e8, 1e-8), (1e-8, 1e8), (1e150, 1e-150), (1.0, 1e-30)])
+def test_a_short_basis_beside_a_long_one_is_kept_and_removed_as_well(sizes):
+    keep, remove = np.array([[1.0], [0.3], [0.7]]), np.array([[1.0, 0.0], [0.301, 0.0], [0.7007, 1.0]])
+    m = geometry.oblique_projector(sizes[0] * keep, sizes[1] * remove * [1.0, 1e5])
+    np.testing.assert_allclose(m @ keep, keep, rtol=1e-9)
+    np.testing.assert_allclose(m @ remove, 0.0, atol=1e-9)

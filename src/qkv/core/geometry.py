@@ -35,10 +35,17 @@ def are_orthonormal(columns: FloatArray, rtol: float = 1e-12) -> bool:
 
 
 def oblique_projector(keep: FloatArray, remove: FloatArray) -> FloatArray:
-    """The matrix of least norm with M keep = keep and M remove = 0, for independent columns."""
-    both = np.hstack([keep, remove])
-    target = np.hstack([keep, np.zeros_like(remove)])
-    return target @ np.linalg.pinv(both)
+    """The matrix of least norm with M keep = keep and M remove = 0, for independent columns.
+
+    It depends on the spans alone, so both bases are made orthonormal first: a short one beside a long one is not lost.
+    """
+    kept, removed = np.linalg.qr(_of_one_size(keep))[0], np.linalg.qr(_of_one_size(remove))[0]
+    return kept @ np.linalg.pinv(np.hstack([kept, removed]))[: kept.shape[1]]
+
+
+def _of_one_size(columns: FloatArray) -> FloatArray:
+    """Columns divided by powers of two, so that their largest entries are between a half and 1."""
+    return np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0))[1])
 
 
 def principal_vectors(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -242,6 +242,8 @@ def honest_designs():
             partial(qkv.design.wire, x, reads, dict.fromkeys(reads, x[0]), mask=mask),
             partial(qkv.design.copyable, x),
             partial(qkv.design.project, x[:, :1], x[:, i % 2 :][:, :1]),
+            partial(qkv.design.project, 10.0 ** (i % 9) * x[:, :1], 10.0 ** -(i % 7) * x[:, 1:]),
+            partial(qkv.design.blend, 1 + 1e-13 * x, blend, 1e-2),
             partial(qkv.design.reach, x, 0, x[1] - x[2], x[3]),
             partial(qkv.design.wire_texts, words if i % 2 else texts, rule()),
         )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marks import spread
 
+import qkv
 from qkv.design.solvers import tv_search
 from qkv.design.solvers.tv_search import nearest_query
 
@@ -106,3 +107,18 @@ def test_wanted_keys_of_very_different_sizes_are_read_as_well_as_they_can_be():
     weights = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
     short = np.maximum(wanted - weights[items], 0).sum()
     assert short < 0.16249  # steps in the query alone stop at 0.1638 or 0.1643, by the rounding of the processor
+
+
+def test_keys_of_very_unlike_lengths_do_not_make_a_linear_program_cycle():
+    """With this seed HiGHS went on for ever."""
+    random = np.random.default_rng(2669)
+    n = int(random.integers(3, 7))
+    keys = random.standard_normal((n, n + int(random.integers(0, 2))))
+    random.integers(0, 4)
+    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+    keys *= 10.0 ** random.choice([-6, 0, 6], (n, 1))
+    tol, _ = float(random.choice([1e-3, 1e-2, 0.1])), random.integers(0, n)
+    items = random.choice(n, int(random.integers(2, n)), replace=False)
+    weights = random.dirichlet(np.ones(len(items)) * 3)
+    found = qkv.design.blend(keys, dict(zip(items.tolist(), (weights / weights.sum()).tolist(), strict=True)), tol)
+    assert found.certificate.verify() and found.distance < 0.01

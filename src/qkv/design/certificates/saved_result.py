@@ -179,8 +179,6 @@ def _bound(field: str, value: Any, result: Mapping[str, Any], certificates: Sequ
     if not held:
         return DIFFERENT
     if field == "distance_at_least":
-        if any(value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"):
-            return "the certified query is nearer"
         norms = [float(each.claims["norm_at_least"]) for each in held]
         if float(result.get("distance_at_least_below_norm") or math.inf) not in norms:
             return "its certificate leaves queries of larger norms"

@@ -24,6 +24,8 @@ KL_BUDGET = 3e8
 """Starts by KL divergence are limited to about this many multiplications."""
 GRID_SIZE = 4e6
 """Numbers of weights that are computed for queries on a grid of directions and scales, at most."""
+MIN_PIVOTS, PIVOTS_PER_ROW = 1000, 50
+"""Limits of the simplex method: what takes longer has met a cycle."""
 SMOOTHINGS = (3e-2, 1e-3, 1e-5)
 N_SMOOTHED, N_POLISHED = 4, 2
 """Starts that are improved on the smoothed distance, and of those the ones that linear programs improve."""
@@ -356,6 +358,9 @@ def _polish(distance: _Distance, query: FloatArray, enough: float) -> FloatArray
             own - distance.wanted,
             bounds=[(-radius, radius)] * d + [(0, None)] * m,
             method="highs",
+            options={
+                "maxiter": MIN_PIVOTS + PIVOTS_PER_ROW * (m + d)
+            },  # HiGHS may cycle on keys of very unlike lengths
         )
         if found.x is None:
             radius /= 8
