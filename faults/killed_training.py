@@ -100,7 +100,7 @@ def _one_run(
     ended = _Group(setting, out).wait()
     intact = all(e.code == 0 for e in ended) and _same_bits(whole, out)
     for _ in range(pending):
-        tally.add("unchanged" if intact else "lost", f"the run ended differently: {ended[0].err[-600:]}")
+        tally.add("unchanged" if intact else "lost", f"the run ended differently: {ended[0].err[:3000]}")
 
 
 def _stored_step(out: Path) -> int | None:
@@ -155,12 +155,12 @@ class _Group:
         if self._torchrun is not None:
             if self._torchrun.poll() is not None:
                 return False
-            if draw.random() < 0.5:
-                victims = _workers_of(self._torchrun.pid)
+            workers, one = _workers_of(self._torchrun.pid), draw.random() < 0.5
+            if not one or not workers:  # the workers are in sessions of their own, and would look for each other on
+                workers = [*workers, self._torchrun.pid]
+            for pid in [draw.choice(workers)] if one else workers:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(draw.choice(victims) if victims else self._torchrun.pid, signal.SIGKILL)
-            else:
-                os.killpg(self._torchrun.pid, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
             return True
         chosen = [draw.choice(self._forks)] if draw.random() < 0.5 and self._have_met() else self._forks
         sent = [fork.send(signal.SIGKILL) for fork in chosen]
@@ -206,7 +206,12 @@ def _worker(words: list[object], rank: int, size: int, port: int) -> None:
 def _workers_of(pid: int) -> list[int]:
     import psutil
 
-    return [child.pid for child in psutil.Process(pid).children() if "qkv" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.Error):  # one that has just ended
+            if "qkv" in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
 
 
 def _free_port() -> int:
