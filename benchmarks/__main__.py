@@ -35,9 +35,9 @@ HEAD = """# Benchmarks
 Each row comes from a script in `benchmarks/`, which measures qkv and its peer on the same work in one run and prints
 its figures as JSON on its last line. `make bench` runs the scripts and writes this page from those lines, which
 `benchmarks/results` holds with date and versions; `make bench ONLY=blend` runs one. Figures were taken on two shared
-cores. Every design in them carries its certificate. A date with * stands at figures that were copied by hand from such
-a line before `make bench` existed.
+cores. Every design in them carries its certificate.
 """
+BY_HAND = "\nA date with * stands at figures that were copied by hand from such a line before `make bench` existed.\n"
 
 
 def main() -> int:
@@ -103,7 +103,8 @@ def page() -> str:
     """The page, from the rows and all stored results."""
     described = tomllib.loads(ROWS.read_text("utf-8"))
     stored = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json"))}
-    lines = [HEAD, "| question | against | measured | date |", "|---|---|---|---|"]
+    by_hand = any(found.get("copied_by_hand") for found in stored.values())
+    lines = [HEAD + BY_HAND * by_hand, "| question | against | measured | date |", "|---|---|---|---|"]
     used: set[str] = set()
     for row in described["row"]:
         script = f" (`benchmarks/{row['script']}.py`)" if row["script"] not in used else ""
