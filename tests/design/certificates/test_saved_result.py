@@ -4,6 +4,7 @@ changes the results of every kind of design."""
 import json
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -223,6 +224,28 @@ def test_how_near_a_multiple_comes_is_computed_again(change):
     reached = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], token=0, along=[1.0, 0.0], target=[3.0, 3.0])
     if reached.certificate is not None:
         assert not list(differences(json.loads(json.dumps(reached.to_json())), reached.certificates))
+
+
+FALSE = json.loads(Path(__file__).with_name("false_results.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_results_that_only_rounding_makes_true_are_refused(name, tmp_path):
+    """An attacker's files: each certificate is true, and the result beside it is false."""
+    path = tmp_path / "false.json"
+    path.write_text(json.dumps(FALSE[name]))
+    *certificates, last = verify_file(path)
+    assert certificates and all(certificates) and not last and last.why.startswith("result.")
+
+
+def test_a_projection_of_vectors_of_very_unlike_lengths_is_shown_vector_by_vector(tmp_path):
+    random = np.random.default_rng(615)
+    a = random.standard_normal((5, 2)) * [1e10, 1e2]
+    b = np.hstack([a[:, :1] / 1e10 + 1e-6 * random.standard_normal((5, 1)), random.standard_normal((5, 1))])
+    found, path = qkv.design.project(a, b), tmp_path / "c.json"
+    assert found.possible
+    save(found.certificates, path, found.to_json())
+    assert all(verify_file(path))
 
 
 def honest_designs():

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from flint import arb, ctx
+
+from qkv.design.certificates.ball_arithmetic import exponentials, flat, matrix, norm, products
 
 
 class Stated(Protocol):
@@ -70,7 +73,7 @@ EVIDENCE = {"tol", "multipliers", "mix", "others", "indices", "weights", "normal
 OF_A_QUERY = {"weights", "no query", ANY_QUERY, "inside"}
 """Kinds that stand beside each other in one result. Of all others, a result has one certificate."""
 ROUGH = 1e-3
-"""A matrix that keeps a span or removes one to within this part of its basis does so, if roughly; others are none."""
+"""A matrix that keeps or removes a span to within this part of its shortest vector does so, if roughly."""
 LISTS = (
     "query", "wanted", "matrix", "coordinates", "shared", "Q", "K", "V", "distances", "output_distances", "answers",
     "excluded",
@@ -83,7 +86,13 @@ DIFFERENT = "it is not what the certificate holds"
 BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
 """What reading a certificate raises that is none."""
 NEAR = 1e-8
-"""Relative error of what is computed again in float64: a vector in two spans, the output of a token."""
+"""Relative error of what a result has in float64: a vector in two spans, the output of a token."""
+SMALL_GAP = 1.01e-9
+"""Spans whose certified gap is not above this are told as sharing a vector (`design/projection.py`)."""
+MANY_PRODUCTS = 10**7
+"""Products of a matrix and bases that are not computed again, since it would take minutes."""
+PRECISION = 512
+"""Bits of what is computed again."""
 
 
 def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> Iterator[Difference]:
@@ -185,17 +194,28 @@ def _bound(field: str, value: Any, result: Mapping[str, Any], certificates: Sequ
     return ""
 
 
-def _comes_within(distance: float, result: Mapping[str, Any], certificate: Stated) -> bool:
-    """Whether the multiple of a result brings a token's output so near to the target, computed again in float64."""
-    x, q, k, v, along, target = (_numbers(certificate.data[n]) for n in ("X", "Q", "K", "V", "along", "target"))
+def _comes_within(distance: float, result: Mapping[str, Any], certificate: Stated, of_target: bool = False) -> bool:
+    """Whether the multiple of a result brings a token's output so near to the target, or to within so much of its norm.
+
+    It is computed again in balls; where they cannot tell, it does not.
+    """
+    arrays = (_numbers(certificate.data[name]) for name in ("X", "Q", "K", "V", "along", "target"))
     token = int(certificate.data["token"])
-    x = x.copy()
-    x[token] += float(result["multiple"]) * along
-    scores = (x @ k.T) @ (q @ x[token])
-    weights = np.exp(scores - scores.max())
-    output = (weights / weights.sum()) @ (x @ v.T)
-    rounding = NEAR * (np.linalg.norm(output) + np.linalg.norm(target))
-    return bool(np.linalg.norm(output - target) <= distance + rounding)
+    with ctx.workprec(PRECISION):
+        _, q, k, v, along, target = map(matrix, arrays)
+        rows = [matrix(row) for row in _numbers(certificate.data["X"])]
+        rows[token] = rows[token] + arb(float(result["multiple"])) * along
+        own, keys, values = flat(q * rows[token]), [flat(k * row) for row in rows], [flat(v * row) for row in rows]
+        raw, total = exponentials([_dot(own, key) for key in keys])
+        output = [_dot(raw, column) / total for column in zip(*values, strict=True)]
+        wanted = flat(target)
+        size = norm(wanted)
+        allowed = (size if of_target else arb(1)) * arb(distance) + arb(NEAR) * (norm(output) + size)
+        return bool(norm([o - t for o, t in zip(output, wanted, strict=True)]) <= allowed)
+
+
+def _dot(one: Sequence[Any], other: Sequence[Any]) -> Any:
+    return sum((a * b for a, b in zip(one, other, strict=True)), arb(0))
 
 
 def _trivial(distance: float, certificates: Sequence[Stated]) -> bool:
@@ -216,31 +236,45 @@ def _decided(field: str, value: Any, result: Mapping[str, Any], certificates: Se
         return DIFFERENT
     kinds = {each.kind for each in certificates}
     if "unreachable" in kinds:
-        near = float(result["tol"]) * float(np.linalg.norm(_numbers(certificates[0].data["target"])))
-        least = float(np.max(_numbers(certificates[0].claims["distance"])))
-        reached = _comes_within(near, result, certificates[0]) if value else least > near
+        tol, least = float(result["tol"]), float(np.max(_numbers(certificates[0].claims["distance"])))
+        with ctx.workprec(PRECISION):
+            outside = bool(arb(least) > arb(tol) * norm(flat(matrix(_numbers(certificates[0].data["target"])))))
+        reached = _comes_within(tol, result, certificates[0], of_target=True) if value else outside
         return "" if reached else DIFFERENT
     distances = [np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind in READS]
     if distances:
         return "" if bool(max(distances) <= float(result["tol"])) == value else DIFFERENT
     (first, *_) = certificates
     if first.kind == "projection" and value:
-        sizes = (("keeps", "A"), ("removes", "B"))
-        kept = all(
-            np.max(_numbers(first.claims[name])) <= ROUGH * np.abs(_numbers(first.data[basis])).max()
-            for name, basis in sizes
-        )
-        return "" if kept else "its certificate does not show that the matrix does it"
+        return "" if _is_a_projection(first) else "its certificate does not show that the matrix does it"
     if first.kind == "intersection" and not value:
         return "" if _spans_share_it(first) else "its certificate does not show that the spans intersect"
     return "" if first.kind in NONE and not value else UNCOVERED if first.kind in OF_A_QUERY else DIFFERENT
 
 
+def _is_a_projection(certificate: Stated) -> bool:
+    """Whether a matrix keeps and removes every vector of both bases, if roughly: by the certified bounds if they show
+    it, else vector by vector."""
+    a, b, claims = _numbers(certificate.data["A"]), _numbers(certificate.data["B"]), certificate.claims
+    bounds = ((np.max(_numbers(claims[name])), basis) for name, basis in (("keeps", a), ("removes", b)))
+    if all(bound <= ROUGH * np.abs(basis).max(axis=0).min() for bound, basis in bounds):
+        return True
+    if len(a) ** 2 * (a.shape[1] + b.shape[1]) > MANY_PRODUCTS:
+        return False
+    with ctx.workprec(PRECISION):
+        m, kept, removed = matrix(_numbers(certificate.data["M"])), matrix(a), matrix(b)
+        pairs = [*zip(_columns(m * kept - kept), _columns(kept), strict=True)]
+        pairs += zip(_columns(m * removed), _columns(removed), strict=True)
+        return all(bool(norm(off) <= arb(ROUGH) * norm(vector)) for off, vector in pairs)
+
+
+def _columns(m: Any) -> list[list[Any]]:
+    return [[m[i, j] for i in range(m.nrows())] for j in range(m.ncols())]
+
+
 def _spans_share_it(certificate: Stated) -> bool:
-    """Whether A x is B y, to rounding."""
-    a, b, x, y = (_numbers(certificate.data[name]) for name in "ABxy")
-    one, other = a @ x, b @ y
-    return bool(0 < np.abs(one).max() < math.inf and np.abs(one - other).max() <= NEAR * np.abs(one).max())
+    """Whether A x is B y, to rounding: by the gap between them, which the certificate bounds."""
+    return bool(np.max(_numbers(certificate.claims["gap"])) <= SMALL_GAP)
 
 
 def _rules(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
@@ -324,7 +358,9 @@ def _shared(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
     if a is None or x is None:
         return UNCOVERED
     try:
-        given, held = _numbers(result["shared"]), _numbers(a) @ _numbers(x)
+        with ctx.workprec(PRECISION):
+            held = np.array([float(each.mid()) for each in products(_numbers(a), _numbers(x))])
+        given = _numbers(result["shared"])
         near = _plain_numbers(result["shared"]) and given.shape == held.shape
         near = near and np.abs(given - held).max() <= NEAR * np.abs(held).max()
         near = near and any(_spans_share_it(each) for each in certificates if each.kind == "intersection")
