@@ -184,3 +184,11 @@ def test_a_point_may_be_a_corner_and_a_simplex_may_be_full():
         assert balls.in_hull_exactly(corners, np.array(target, dtype=float)) is inside
     assert balls.in_hull_exactly(corners[:1], corners[0]) and not balls.in_hull_exactly(corners[:1], corners[1])
     assert not balls.in_hull_exactly(np.vstack([corners, [[1.0, 1.0]]]), np.array([0.5, 0.5]))
+
+
+def test_more_points_than_can_be_independent_are_no_proof():
+    from qkv.design.certificates.ball_arithmetic import in_hull_exactly
+
+    assert in_hull_exactly(np.array([[0.0], [2.0]]), np.array([0.5]))
+    for points in ([[0.0], [2.0], [1.0]], [[0.0], [1.0], [2.0], [3.0]]):
+        assert not in_hull_exactly(np.array(points), np.array([0.5]))

@@ -221,6 +221,8 @@ def test_how_near_a_multiple_comes_is_computed_again(change):
     assert not list(differences(result, [found.certificate]))
     said = {**result, "at_least": 1e-9, **change}
     assert set(change) - {"multiple"} <= {each.field for each in differences(said, [weaker])}
+    for text in ("1e9", True, [1e9]):  # a distance is a number
+        assert "distance" in {each.field for each in differences({**result, "distance": text}, [found.certificate])}
     reached = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], token=0, along=[1.0, 0.0], target=[3.0, 3.0])
     if reached.certificate is not None:
         assert not list(differences(json.loads(json.dumps(reached.to_json())), reached.certificates))
