@@ -592,9 +592,10 @@ def unreachable(data, claims):
             lowest.append(c0 - c1 * c1 / (4 * c2))
         else:
             lowest.append(c0 if c2 == 0 and c1 == 0 else None)
-    share = mpf(0) if None in lowest else 1 / (1 + mpmath.fsum(mpmath.exp(-big(m)) for m in lowest))
+    rivals = None if None in lowest else mpmath.fsum(mpmath.exp(-big(m)) for m in lowest)
+    share, left = (mpf(0), mpf(1)) if rivals is None else (1 / (1 + rivals), rivals / (1 + rivals))
     sides = [dot(h, minus(value, y)) for value in values]
-    near = min([big(sides[i])] + [big(sides[j]) + share * big(sides[i] - sides[j]) for j in others])
+    near = min([big(sides[i])] + [left * big(sides[j]) + share * big(sides[i]) for j in others])
     drift, size = dot(h, vu), length([big(e) for e in h])
     if drift == 0:
         return at_least(near / size, claim)
