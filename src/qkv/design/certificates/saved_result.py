@@ -99,7 +99,7 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
     """Fields of a result that differ from the certificates, and arrays in it that no certificate covers.
 
     Texts and single numbers that are no bounds, such as a scale, are not checked: no command reads them. How near a
-    search for a multiple came is only compared with how near it can come.
+    multiple brings a token is computed again.
 
     Args:
         result: The fields of the result, as JSON holds them.
