@@ -380,3 +380,84 @@ def _is_open(handle):
     except OSError:
         return False
     return True
+
+
+def own_name(suffix=".txt"):
+    return f"{files.TEMPORARY_PREFIX}{'0123456789ab'}{suffix}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["notes.txt", "half.safetensors", "0123456789a", "0123456789AB.txt", "0123456789ab.old.txt", "0123456789abc"],
+)
+def test_a_users_file_that_only_begins_like_a_temporary_one_stays(name, tmp_path):
+    path = tmp_path / (files.TEMPORARY_PREFIX + name)
+    path.write_text("mine")
+    write_text(tmp_path / "a.txt", "a")
+    assert path.read_text() == "mine"
+
+
+def test_a_temporary_name_of_a_link_a_folder_or_a_file_with_another_name_elsewhere_stays(tmp_path):
+    mine, folder, path = tmp_path / "mine.txt", tmp_path / "folder", tmp_path / "folder" / own_name()
+    mine.write_text("mine")
+    folder.mkdir()
+    for make in (lambda: path.symlink_to(mine), lambda: path.hardlink_to(mine), lambda: os.mkfifo(path), path.mkdir):
+        make()
+        write_text(folder / "a.txt", "a")
+        assert os.path.lexists(path) and mine.read_text() == "mine"
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+def test_a_file_of_another_user_with_a_temporary_name_stays(tmp_path, monkeypatch):
+    path = tmp_path / own_name()
+    path.write_text("theirs")
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    write_text(tmp_path / "a.txt", "a")
+    assert path.exists()
+
+
+def test_the_second_name_that_a_kill_between_two_operations_leaves_is_removed(tmp_path):
+    (tmp_path / "file.txt").write_text("whole")
+    (tmp_path / own_name()).hardlink_to(tmp_path / "file.txt")
+    write_text(tmp_path / "a.txt", "a")
+    assert not (tmp_path / own_name()).exists() and (tmp_path / "file.txt").read_text() == "whole"
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("kind", ["file", "folder", "link to nothing"])
+def test_what_appears_while_a_new_file_is_written_is_kept(kind, links, tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(QkvError, match=r"a\.txt: it is there already"), files.creating(path) as temporary:
+        temporary.write_text("ours")
+        if kind == "file":
+            path.write_text("mine")
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to(tmp_path / "nothing")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+    assert path.is_dir() if kind == "folder" else path.is_symlink() or path.read_text() == "mine"
+    with pytest.raises(QkvError, match="it is there already"), files.creating(path):
+        raise AssertionError("nothing is written where the name is taken")
+
+
+def no_links(*names):
+    raise PermissionError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_is_written_with_links_and_without(links, tmp_path, monkeypatch):
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    write_text(tmp_path / "a.txt", "text", files.creating)
+    assert (tmp_path / "a.txt").read_text() == "text" and [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o666 & ~umask
+    if not links:
+        monkeypatch.setattr(Path, "replace", no_links)
+        with pytest.raises(PermissionError):
+            write_text(tmp_path / "b.txt", "text", files.creating)
+        assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]  # the reserved name is given back

@@ -6,13 +6,14 @@ import csv
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ MAX_TEXT_BYTES = 2**28
 ROLES = frozenset({"keys", "values", "labels", "query", "queries", "weights"})
 """Names of arrays that mean one thing only: a file with `values` alone has no keys."""
 TEMPORARY_PREFIX = ".qkv-tmp-"
+_TEMPORARY_NAME = re.compile(
+    rf"{re.escape(TEMPORARY_PREFIX)}[0-9a-f]{{12}}(\.[^.]+)?"
+)  # as _create_temporary makes them
+Writing = Callable[[Path], AbstractContextManager[Path]]
+"""`replacing`, `creating`, or a function like them: how a finished file comes to its name."""
 _UNFINISHED: set[Path] = set()  # temporary files that this process is writing
 
 
@@ -84,15 +90,67 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     check_output_path(path)
-    _remove_abandoned(path.parent)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    temporary, handle = _create_temporary(path, 0o666 if mode is None else 0o600)
-    _UNFINISHED.add(temporary)
-    try:
+    with _temporary(path, 0o666 if mode is None else 0o600) as temporary:
         yield temporary
         if mode is not None:
             temporary.chmod(mode & 0o777)
         temporary.replace(path)
+
+
+@contextmanager
+def creating(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path to write to, as `replacing` does; but whatever appears at `path` meanwhile is kept.
+
+    Raises:
+        QkvError: There is something at `path`: before the file is written, or once it is to get its name.
+    """
+    path = Path(path)
+    refuse_existing(path)
+    check_output_path(path)
+    with _temporary(path, 0o666) as temporary:
+        yield temporary
+        place(temporary, path)
+
+
+def place(temporary: Path, path: Path) -> None:
+    """Give a finished temporary file its name, at which there must be nothing.
+
+    A hard link fails where the name is taken, in one operation. On a file system without links, an empty file reserves
+    the name, and is replaced: what another process writes into it in between is lost, and a kill leaves it.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        refuse_existing(path)
+        raise
+    except (OSError, NotImplementedError):
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            refuse_existing(path)
+            raise
+        try:
+            temporary.replace(path)
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def refuse_existing(path: Path) -> None:
+    """Refuse a name at which there is a file, a folder or a link, even one that leads nowhere."""
+    if os.path.lexists(path):
+        raise QkvError(f"writing {path}", "it is there already", "Give another path, or move it away")
+
+
+@contextmanager
+def _temporary(path: Path, mode: int) -> Iterator[Path]:
+    """A locked temporary file beside `path`, which is removed in the end, if it still has its name."""
+    remove_abandoned(path.parent)
+    temporary, handle = _create_temporary(path, mode)
+    _UNFINISHED.add(temporary)
+    try:
+        yield temporary
     finally:
         temporary.unlink(missing_ok=True)
         _UNFINISHED.discard(temporary)
@@ -137,22 +195,43 @@ def _create_temporary(path: Path, mode: int) -> tuple[Path, int]:
         os.close(handle)  # another process removed it before it was locked
 
 
-def _remove_abandoned(folder: Path) -> None:
-    """Remove temporary files whose lock is free: the process that was writing them has ended."""
+def remove_abandoned(folder: Path) -> None:
+    """Remove temporary files whose lock is free: the process that was writing them has ended.
+
+    They are regular files of this user with exactly such a name as `_create_temporary` makes, without another name
+    outside the folder: a process that was killed after `place` leaves both names. Whoever gives a file of their own such
+    a name loses it; and no file is removed on Windows and on file systems without locks.
+    """
     if fcntl is None:
         return
     for leftover in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        if not _TEMPORARY_NAME.fullmatch(leftover.name):
+            continue
         try:
             handle = os.open(leftover, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             continue
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            leftover.unlink(missing_ok=True)
+            if _is_abandoned(os.fstat(handle), leftover):
+                leftover.unlink(missing_ok=True)
         except OSError:
             pass
         finally:
             os.close(handle)
+
+
+def _is_abandoned(found: os.stat_result, path: Path) -> bool:
+    """Whether what was opened is a file of this user that still has this name, and no other one outside its folder."""
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or not os.path.samestat(found, path.lstat()):
+        return False
+    if found.st_nlink == 1:
+        return True
+    names = 0
+    for other in path.parent.iterdir():
+        with suppress(OSError):
+            names += os.path.samestat(found, other.lstat())
+    return names == found.st_nlink
 
 
 class ClaimedFolder:
@@ -203,9 +282,9 @@ def _lock_folder(folder: Path, wait: bool) -> int | None:
     return handle
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, writing: Writing = replacing) -> None:
     """Write a text file atomically."""
-    with replacing(path) as temporary:
+    with writing(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
