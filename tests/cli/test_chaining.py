@@ -8,7 +8,7 @@ from marks import some, spread
 
 from qkv.core.documents import named_arrays
 from qkv.design.certificates import load
-from qkv.design.certificates.saved_result import NORMS, READS, differences
+from qkv.design.certificates.results import differences
 from qkv.errors import QkvError
 
 STORY = ("--orthonormal", "6x8", "--weights", "0=1/2,1=1/2", "--isotropic", "1e-6", "--along", "0=0.5")
@@ -80,22 +80,39 @@ SAVED = {
 }
 
 
-def numbers_in(value, path=()):
-    """The paths of all numbers that lists hold, at any depth."""
+def leaves(value, path=()):
+    """The paths of all numbers, texts, truth values and empty places, at any depth."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(each, list | dict):
-            yield from numbers_in(each, (*path, name))
-        elif isinstance(value, list) and isinstance(each, int | float):
+            yield from leaves(each, (*path, name))
+        else:
             yield (*path, name)
 
 
-def with_number(result, path, change):
-    """A copy of a result with one of its numbers changed."""
+def others(value):
+    """Other values for a leaf, near and far, of its type and of another."""
+    if isinstance(value, bool):
+        return [not value, int(value), "yes"]
+    if isinstance(value, int | float):
+        return [value + 1e-6 + 1e-6 * abs(value), value - 1e-6 - 1e-6 * abs(value), -value - 1.0, str(value), [value]]
+    return [value + "x", 1.0] if isinstance(value, str) else [1.0, True, "x", [1.0], {"x": 1.0}]
+
+
+def is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def at(result, path):
+    """What stands at a path."""
+    for name in path:
+        result = result[name]
+    return result
+
+
+def with_leaf(result, path, value):
+    """A copy of a result with another value at a path."""
     changed = json.loads(json.dumps(result))
-    inner = changed
-    for name in path[:-1]:
-        inner = inner[name]
-    inner[path[-1]] = change(inner[path[-1]])
+    at(changed, path[:-1])[path[-1]] = value
     return changed
 
 
@@ -117,18 +134,27 @@ def test_a_result_beside_certificates_that_is_not_theirs_is_refused(saved, shell
         return [each.field for each in differences(changed, certificates)]
 
     assert shell("design", "verify", saved).code == 0 and refused({}) == []
-    for path in numbers_in({name: each for name, each in result.items() if name != "labels"}):
-        assert refused(with_number(result, path, lambda x: x + 1e-6 + 1e-6 * abs(x))) == [path[0]]
-    bounds = ("at_least",) if first.kind == "unreachable" else ("distance", "output_distance")
-    for name in bounds:
-        if {"output_distance": "output"}.get(name, "distance") in first.claims and result.get(name) is not None:
-            assert refused(with_number(result, (name,), lambda x: x / 2 - 1e-9)) == [name]
-    for name in ("keys", "values", "query", "queries", "X", "M", "mix", "weights", "noise"):
-        assert refused({**result, name: {"along": [1.0]} if name == "noise" else [[7.0, 7.0]]}) == [name]
+    certified_tol = any("tol" in each.data and each.kind != "no query within tol" for each in certificates)
+    free = {"labels"} | ({"tol"} if not certified_tol else set())
+    for path in leaves({name: each for name, each in result.items() if name not in free}):
+        for value in others(at(result, path)):
+            changed = with_leaf(result, path, value)
+            named = {"multiple": {"distance"}}.get(path[0], {path[0]}) if is_number(value) else {path[0]}
+            near = path == ("multiple",) and is_number(value) and abs(value - result["multiple"]) < 1e-5
+            assert near or named <= set(refused(changed)), (path, value)
+    for value in (0.0, 1.0, -1.0, True, "0.001", [0.001], {}):
+        assert "tol" not in result or "tol" in refused({**result, "tol": value})
+    for name in (
+        "keys", "values", "queries", "X", "M", "mix", "weights", "noise", "says", "status", "norm", "scale", "Distance",
+        "bounds", "reasons",
+    ):  # fmt: skip
+        for value in ([[7.0, 7.0]], {"along": [1.0]}, "text", 3.0, None, True):
+            assert name in result or refused({**result, name: value}) == [name]
     for name in result:  # what is missing states nothing, but without a tolerance much cannot be told
-        bounds = [bound for bound in NORMS if result.get(bound) is not None]
-        possible = ["possible"] if first.kind in (*READS, "unreachable") else []
-        unknown = {*possible, *bounds} if name == "tol" else {"distance"} if name == "multiple" else set()
+        bounds = [bound for bound in ("least_norm", "least_norm_within_tol") if result.get(bound) is not None]
+        reads = first.kind in ("weights", "wiring", "every text", "given texts", "unreachable")
+        unknown = {*(["possible"] if reads else []), *bounds} if name == "tol" else set()
+        unknown |= {"distance"} if name == "multiple" else set()
         assert set(refused({key: each for key, each in result.items() if key != name})) == unknown
     assert refused({**result, "possible": not result["possible"]}) == ["possible"]
     saved.write_text(json.dumps({**document, "result": {**result, "keys": [[7.0, 7.0]]}}))

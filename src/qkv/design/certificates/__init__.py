@@ -1,7 +1,7 @@
 """Certificates: statements with their raw inputs, issued, saved, loaded, and verified without any solver.
 
 Reading order: certificate (issue and verify), statements (one module per kind), ball_arithmetic (interval arithmetic on
-arrays), files (formats), saved_result (the result beside them).
+arrays), files (formats), results (the result beside them).
 """
 
 from __future__ import annotations

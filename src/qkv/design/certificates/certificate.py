@@ -14,7 +14,7 @@ from flint import ctx
 from qkv.core.display import Card, Displayable, lower_bound, plain, upper_bound
 from qkv.design.certificates import files, statements
 from qkv.design.certificates.ball_arithmetic import above, below
-from qkv.design.certificates.saved_result import differences
+from qkv.design.certificates.results import differences, kept
 from qkv.errors import QkvError
 
 PRECISIONS = (128, 512, 2048)
@@ -226,13 +226,20 @@ def save(certificates: Sequence[Certificate], path: str | Path, result: Mapping[
     Args:
         certificates: The certificates.
         path: The file, .json or .safetensors; an existing one is replaced.
-        result: What is stored beside them for a reader. Its arrays and bounds must be those of the certificates, for
+        result: What is stored beside them for a reader, such as `design.to_json()` and `labels`. Fields that no
+            certificate shows, such as sentences, are left out. The others must be what the certificates show, for
             `qkv design verify` refuses the file else.
 
     Raises:
-        QkvError: If the suffix is another one, or the file cannot be written.
+        QkvError: If the suffix is another one, the result has fields that no result has, or the file cannot be written.
     """
-    files.write([certificate._record() for certificate in certificates], path, result)
+    records = [certificate._record() for certificate in certificates]
+    try:
+        fields = kept(result or {}, records)
+    except ValueError as foreign:
+        hint = "Save the result's own to_json(), with labels if the items have names"
+        raise QkvError(f"saving a result to {path}", f"nothing checks {foreign}", hint) from None
+    files.write(records, path, fields)
 
 
 def load(path: str | Path) -> list[Certificate]:
@@ -258,7 +265,7 @@ def verify_file(path: str | Path) -> list[Verification]:
 
     Returns:
         One `Verification` for each certificate, in the order of the file, and, where these all hold, one more that is
-        false if the result has arrays or bounds that are not those of the certificates.
+        false if the result has fields that are not what the certificates show.
 
     Raises:
         QkvError: If the file cannot be read, or has another form.

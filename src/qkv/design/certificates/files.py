@@ -1,7 +1,7 @@
 """JSON and safetensors formats of certificates.
 
 There is one form of each; whatever else a file holds is refused, since a reader might take it for checked. The fields
-of "result" are compared with the certificates where a file is verified: see saved_result.
+of "result" are compared with the certificates where a file is verified: see results.
 
 - JSON: {"format", "result", "certificates": [certificate, …]}, or one certificate alone. A certificate is {"kind",
   "data", "claims"}, perhaps with "format"; `data` and `claims` are objects without duplicate names. Numbers are

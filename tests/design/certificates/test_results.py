@@ -11,11 +11,18 @@ import pytest
 
 import qkv
 from qkv.design.certificates.certificate import Certificate, save, verify_file
-from qkv.design.certificates.saved_result import EVIDENCE, NORMS, differences
+from qkv.design.certificates.results import EVIDENCE, FAMILIES, differences, kept
 
 KEYS = [[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]
 FOUND = qkv.design.blend(KEYS, {0: 0.5, 1: 0.5})
-RESULT = json.loads(json.dumps({"labels": ["a", "b", "c"], **FOUND.to_json(), "wanted": {"a": 0.5, "b": 0.5}}))
+NORMS = ("least_norm", "least_norm_within_tol")
+WHOLE = {"labels": ["a", "b", "c"], **FOUND.to_json(), "wanted": {"a": 0.5, "b": 0.5}}
+RESULT = json.loads(json.dumps(kept(WHOLE, FOUND.certificates)))
+
+
+def as_saved(found):
+    """The result of a design as a file of --save holds it."""
+    return json.loads(json.dumps(kept(found.to_json(), found.certificates)))
 
 
 def fields(**changes):
@@ -24,14 +31,29 @@ def fields(**changes):
 
 def test_the_result_that_was_computed_is_that_of_its_certificates():
     assert fields() == []
-    assert fields(note="texts are for people", scale=7.0, labels=["x", "y", "z"], wanted={"x": 0.5, "y": 0.5}) == []
+    assert fields(labels=["x", "y", "z"], wanted={"x": 0.5, "y": 0.5}) == []
     assert fields(possible=None, labels=None, query=None) == []
-    assert fields(keys=[[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]) == []  # the same numbers once more
+
+
+def test_what_no_certificate_shows_is_not_saved(tmp_path):
+    """Sentences and numbers that no certificate holds are printed, and do not stand in the file."""
+    assert {*WHOLE} - {*RESULT} == {"status", "scale", "says", "distance_bound", "obstacle", "measures"}
+    with pytest.raises(qkv.QkvError, match="nothing checks 'note'"):
+        save(FOUND.certificates, tmp_path / "c.json", {**WHOLE, "note": "any text"})
+    assert not (tmp_path / "c.json").exists()
+    selects = Certificate.issue("selects", {"keys": np.eye(2), "item": 0, "query": [1.0, 0.0]})
+    save([selects], tmp_path / "c.json")
+    with pytest.raises(qkv.QkvError, match="nothing checks 'query'"):
+        save([selects], tmp_path / "c.json", {"query": [1.0, 0.0]})
 
 
 @pytest.mark.parametrize(
     "changes",
     [
+        {"note": "any text"}, {"scale": 7.0}, {"says": FOUND.certificate.statement}, {"says": None},
+        {"keys": KEYS}, {"norm": 1e300}, {"bounds": {"distance": 0.0}}, {"Distance": 0.0},
+        {"labels": [True, 2, 3]},
+        {"distance_at_least_below_norm": 1.0},
         {"query": [RESULT["query"]]},
         {"query": RESULT["query"][:1]},
         {"query": [*RESULT["query"][:1], "x"]},
@@ -86,7 +108,7 @@ def test_a_shared_vector_needs_a_certificate_with_its_coordinates():
 @pytest.mark.parametrize("answers", [[], [None], [[1.0]], [{}], [{"item": 0}], "x"])
 def test_decisions_that_are_none_are_refused(answers):
     found = qkv.design.copyable([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.25, 0.25]])
-    result = json.loads(json.dumps(found.to_json()))
+    result = as_saved(found)
     assert not list(differences(result, [found.certificate]))
     refused = [each.field for each in differences({**result, "answers": answers}, [found.certificate])]
     assert refused == ["answers"]
@@ -107,7 +129,7 @@ def test_a_later_certificate_does_not_cover_the_query_of_the_first(tmp_path):
     other = qkv.design.copy([[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]], 2)
     query = other.query.tolist()
     both = [*FOUND.certificates, other.certificate]
-    assert {each.field for each in differences({**RESULT, "query": query}, both)} == {"query"}
+    assert {each.field for each in differences({**RESULT, "query": query}, both)} == {"certificates", "query"}
 
 
 def others_with_better_bounds():
@@ -195,8 +217,8 @@ RATIOS = qkv.design.blend([[1.0], [0.0], [-1.0]], {0: 0.25, 1: 0.5, 2: 0.25})
         ),
         (RATIOS.certificates, {"norm_at_least": 1e300, "margin": 1.0, "gap": 2.0}, ["norm_at_least", "margin", "gap"]),
         (RATIOS.certificates, {"norm_at_least": 1e300}, ["norm_at_least"]),
-        ([c for c in RATIOS.certificates if c.kind == "no query"], {"possible": False, "tol": 1e-3}, ["possible"]),
-        ([FOUND.certificate, Certificate.issue("inside", ANOTHER_KEY, "margin_at_most")], {"x": 1}, ["item"]),
+        ([c for c in RATIOS.certificates if c.kind == "no query"], {"possible": False, "tol": 1e-3}, ["possible", "tol"]),
+        ([FOUND.certificate, Certificate.issue("inside", ANOTHER_KEY, "margin_at_most")], {"labels": None}, ["item"]),
         ([FOUND.certificate], {"tol": -1.0}, ["tol"]),
         ([FOUND.certificate], {"tol": 1e308}, ["tol"]),
     ],
@@ -211,11 +233,11 @@ def test_what_certificates_do_not_show_is_named(certificates, result, wrong):
 
 
 @pytest.mark.parametrize(
-    "change", [{"distance": 1e-9}, {"possible": True}, {"multiple": 100.0, "possible": True}, {"tol": -1.0}]
+    "change", [{"distance": 1e-9}, {"distance": 100.0}, {"possible": True}, {"multiple": 100.0, "possible": True}, {"tol": -1.0}]
 )
 def test_how_near_a_multiple_comes_is_computed_again(change):
     found = qkv.design.reach(np.eye(4) * 4, token=0, along=np.eye(4)[1], target=[0.0, 0.0, 8.0, 0.0])
-    result = json.loads(json.dumps(found.to_json()))
+    result = as_saved(found)
     weaker = Certificate("unreachable", found.certificate.data, {"distance": 1e-9})
     assert found.status == "out of reach" and weaker.verify()
     assert not list(differences(result, [found.certificate]))
@@ -225,7 +247,7 @@ def test_how_near_a_multiple_comes_is_computed_again(change):
         assert "distance" in {each.field for each in differences({**result, "distance": text}, [found.certificate])}
     reached = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], token=0, along=[1.0, 0.0], target=[3.0, 3.0])
     if reached.certificate is not None:
-        assert not list(differences(json.loads(json.dumps(reached.to_json())), reached.certificates))
+        assert not list(differences(as_saved(reached), reached.certificates))
 
 
 FALSE = json.loads(Path(__file__).with_name("false_results.json").read_text("utf-8"))

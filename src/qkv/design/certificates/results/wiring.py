@@ -1,0 +1,81 @@
+"""The result of wire: matrices and how near each rule comes, or from which norm on there may be some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qkv.design.certificates.results.base import (
+    UNCOVERED,
+    Check,
+    Family,
+    Saved,
+    are_numbers,
+    labels,
+    norm_at_least,
+    numbers,
+    of_claim,
+    of_data,
+    same,
+    tolerance,
+    verdict,
+)
+
+FOUND = "wiring"
+NONE = ("no wiring", "no wiring within tol")
+
+
+def _possible(saved: Saved, value: Any) -> str:
+    if saved.first.kind in NONE:
+        return verdict(value is False)
+    return verdict(value is bool(np.max(numbers(saved.first.claims["distance"])) <= saved.tol))
+
+
+def _head_size(saved: Saved, value: Any) -> str:
+    """The rows of Q, or 0 where there is none."""
+    return verdict(same(value, float(len(saved.first.data["Q"]) if saved.first.kind == FOUND else 0)))
+
+
+def _rules(saved: Saved, value: Any) -> str:
+    """The reading tokens; where some of the rules cannot be followed, all of them cannot."""
+    held = saved.first.data.get("rules")
+    if held is None:
+        return UNCOVERED
+    if saved.first.kind == FOUND or not are_numbers(value) or not isinstance(value, list):
+        return verdict(same(value, held))
+    tokens = set(range(len(saved.first.data["X"])))
+    whole = len(set(value)) == len(value) and set(value) <= tokens
+    return verdict(whole and set(numbers(held).tolist()) <= set(value))
+
+
+def _each_rule(name: str) -> Check:
+    """The check of a bound for each rule, of which there is none where no matrices were found."""
+    check = of_claim(name)
+
+    def found(saved: Saved, value: Any) -> str:
+        if not isinstance(value, list):
+            return verdict(False)
+        return "" if saved.first.kind in NONE and value == [] else check(saved, value)
+
+    return found
+
+
+FAMILY = Family(
+    kinds=frozenset({FOUND, *NONE}),
+    fields={
+        "labels": labels,
+        "possible": _possible,
+        "Q": of_data("Q"),
+        "K": of_data("K"),
+        "V": of_data("V"),
+        "head_size": _head_size,
+        "rules": _rules,
+        "distances": _each_rule("distance"),
+        "output_distances": _each_rule("output"),
+        "residual": of_claim("residual"),
+        "tol": lambda saved, value: tolerance(saved, value, (FOUND, *NONE)),
+        "least_norm": norm_at_least(FOUND, *NONE),
+    },
+    unsaved=frozenset({"status", "reasons", "says"}),
+)
