@@ -48,14 +48,14 @@ def run(count: int, seed: int, progress: Progress = nothing) -> FaultCount:
             except Exception as why:
                 tally.add("tracebacks", f"{type(why).__name__}: {why}: {json.dumps(forged['result'])[:600]}")
                 continue
-            says_more = [name for name in forged["result"] if more(name, genuine, forged["result"])]
-            if accepted and says_more:
-                tally.add("believed", f"{names[i % len(names)]}: {says_more}: {json.dumps(forged['result'])}")
+            told = says_more(genuine, forged["result"])
+            if accepted and told:
+                tally.add("believed", f"{names[i % len(names)]}: {told}: {json.dumps(forged['result'])}")
             else:
                 tally.add("other_input" if accepted else "refused")
     return tally.result(
-        "Another input: what nothing certifies, and the documents say so: texts, names of items, single numbers that "
-        "are no bounds, and what is missing."
+        "Another input: what nothing certifies, and the documents say so: names of items, a tolerance that no "
+        "certificate holds, and what is missing or null."
     )
 
 
@@ -90,30 +90,64 @@ def impossible() -> dict[str, Any]:
     }
 
 
-def more(name: str, genuine: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether a field of a forged result has other numbers in a list, or another bound, than the genuine one had."""
+def says_more(genuine: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The fields of a forged result that say something else than the genuine ones, and not by what is free: names, a
+    tolerance that no certificate holds, rounding."""
     before = genuine["result"]
-    old, new = before.get(name), after[name]
-    if new is None or _same(old, new):
-        return False
-    if name == "possible":
-        return True
-    if name == "shared" and _vector(old) and _vector(new) and len(old) == len(new):  # computed again, to rounding
-        return float(np.abs(np.subtract(new, old)).max()) > 1e-8 * float(np.abs(old).max())
-    first = genuine["certificates"][0]
-    if name == "rules" and first["kind"].startswith("no wiring") and _vector(new):  # proved of some is proved of all
-        tokens = set(range(len(first["data"]["X"])))
-        return len(set(new)) < len(new) or not set(first["data"]["rules"]) <= set(new) <= tokens
-    if name == "tol":  # where no certificate holds it, it decides what is possible
-        return not isinstance(new, int | float) or isinstance(new, bool) or _tolerated(genuine, float(new))
-    if name == "distance" and "at_least" in before:  # what a search found, not below what is proved
-        return not isinstance(new, int | float) or isinstance(new, bool) or new < before["at_least"]
+    found = [
+        name
+        for name, new in after.items()
+        if new is not None and not _same(before.get(name), new) and not _free(name, new, genuine, after)
+    ]
+    below = "distance_at_least_below_norm"  # without it, the distance is that of every query
+    if after.get("distance_at_least") is not None and after.get(below) is None and before.get(below) is not None:
+        found.append(below)
+    return found
+
+
+def _free(name: str, new: Any, genuine: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether another value of a field says nothing else."""
+    old, first = genuine["result"].get(name), genuine["certificates"][0]
     if name == "labels":
-        plain = isinstance(new, list) and all(isinstance(v, str | int | float) for v in new)
-        return not plain or len(set(new)) != len(new) or len(new) != len(old or new)
+        plain = isinstance(new, list) and all(isinstance(v, str | int) and not isinstance(v, bool) for v in new)
+        items = first["data"].get("keys", first["data"].get("X", ()))
+        return plain and len(set(new)) == len(new) == len(items)
     if name == "wanted" and isinstance(new, dict) and isinstance(old, dict):
-        return not _same(list(old.values()), list(new.values()))
-    return name in BOUNDS or _listed(new) or (_listed(old) and name in before)
+        return _same(list(old.values()), list(new.values()))
+    if name == "answers" and isinstance(new, list) and all(isinstance(each, dict) for each in new):
+        return _same(_unnamed(old), _unnamed(new))
+    if name == "shared" and _vector(old) and _vector(new) and len(old) == len(new):  # computed again, to rounding
+        return float(np.abs(np.subtract(new, old)).max()) <= 1e-8 * float(np.abs(old).max())
+    if name == "rules" and first["kind"].startswith("no wiring") and _vector(new):  # proved of some is proved of all
+        return len(set(new)) == len(new) and set(first["data"]["rules"]) <= set(new) <= set(
+            range(len(first["data"]["X"]))
+        )
+    if name == "tol" and _vector([new]):  # where no certificate holds it, it decides what is possible
+        return 0 < new < 1 and not _tolerated(genuine, float(new))
+    if name in ("multiple", "distance") and first["kind"] == "unreachable" and _vector([new]):
+        return "distance" not in after or _is_distance(first["data"], after)
+    return False
+
+
+def _unnamed(answers: Any) -> Any:
+    """Decisions without the names of the items."""
+    rows = [{**each, "item": None, "combination": each.get("combination") or {}} for each in answers or ()]
+    named = [row for row in rows if isinstance(row["combination"], dict)]
+    return [{**row, "combination": [*row["combination"].values()]} for row in named]
+
+
+def _is_distance(data: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether the output is as far from the target as a result says, at the multiple that it names; in float64."""
+    if not _vector([after.get("multiple"), after["distance"]]):
+        return False
+    x, target = np.array(data["X"]), np.array(data["target"])
+    token = int(data["token"])
+    x[token] += after["multiple"] * np.array(data["along"])
+    scores = x @ np.array(data["K"]).T @ (np.array(data["Q"]) @ x[token])
+    weights = np.exp(scores - scores.max())
+    output = weights / weights.sum() @ (x @ np.array(data["V"]).T)
+    size = float(np.linalg.norm(output) + np.linalg.norm(target))
+    return abs(float(np.linalg.norm(output - target)) - after["distance"]) <= 1e-7 * size
 
 
 def _tolerated(genuine: dict[str, Any], tol: float) -> bool:
@@ -123,7 +157,8 @@ def _tolerated(genuine: dict[str, Any], tol: float) -> bool:
         return True
     if first["kind"] == "unreachable":
         return bool(first["claims"]["distance"] <= tol * float(np.linalg.norm(first["data"]["target"])))
-    return genuine["result"]["possible"] and bool(np.max(first["claims"].get("distance", 0.0)) > tol)
+    reads = bool(np.max(first["claims"].get("distance", 0.0)) <= tol)
+    return genuine["result"].get("possible", reads) is not reads
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -141,13 +176,6 @@ def _plain(value: Any) -> Any:
 
 def _vector(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
-
-
-def _listed(value: Any) -> bool:
-    """Whether a list in it holds a number."""
-    if isinstance(value, dict):
-        return any(map(_listed, value.values()))
-    return isinstance(value, list) and any(isinstance(v, bool | int | float) or _listed(v) for v in value)
 
 
 # Changes, each of a result in place
@@ -236,10 +264,31 @@ def a_bound(rng: np.random.Generator, result: dict[str, Any]) -> None:
 
 
 def an_array(rng: np.random.Generator, result: dict[str, Any]) -> None:
-    """An array that a reader may take for the certified one."""
-    name = str(rng.choice(["query", "keys", "values", "Q", "K", "V", "W", "weights", "mix", "M", "X", "tokens"]))
+    """An array, a number or a sentence that a reader may take for a certified one."""
+    name = str(
+        rng.choice(
+            [
+                "query",
+                "keys",
+                "values",
+                "Q",
+                "K",
+                "V",
+                "W",
+                "weights",
+                "mix",
+                "M",
+                "X",
+                "tokens",
+                "says",
+                "norm",
+                "status",
+            ]
+        )
+    )
     array = rng.normal(size=(2, 2)).tolist()
-    result[name] = [array, array[0], {"rows": array}, [[*map(str, array[0])], array[1]]][int(rng.integers(4))]
+    others = [array, array[0], {"rows": array}, [[*map(str, array[0])], array[1]], 1.0, "a sentence", True]
+    result[name] = others[int(rng.integers(len(others)))]
 
 
 def foreign_certificates(rng: np.random.Generator, forged: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import qkv
 from qkv.design.certificates.certificate import Certificate, save, verify_file
-from qkv.design.certificates.results import EVIDENCE, FAMILIES, differences, kept
+from qkv.design.certificates.results import EVIDENCE, differences, kept
 
 KEYS = [[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]
 FOUND = qkv.design.blend(KEYS, {0: 0.5, 1: 0.5})
@@ -50,8 +50,14 @@ def test_what_no_certificate_shows_is_not_saved(tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"note": "any text"}, {"scale": 7.0}, {"says": FOUND.certificate.statement}, {"says": None},
-        {"keys": KEYS}, {"norm": 1e300}, {"bounds": {"distance": 0.0}}, {"Distance": 0.0},
+        {"note": "any text"},
+        {"scale": 7.0},
+        {"says": FOUND.certificate.statement},
+        {"says": None},
+        {"keys": KEYS},
+        {"norm": 1e300},
+        {"bounds": {"distance": 0.0}},
+        {"Distance": 0.0},
         {"labels": [True, 2, 3]},
         {"distance_at_least_below_norm": 1.0},
         {"query": [RESULT["query"]]},
@@ -215,9 +221,12 @@ RATIOS = qkv.design.blend([[1.0], [0.0], [-1.0]], {0: 0.25, 1: 0.5, 2: 0.25})
             [Certificate("intersection", PLANES, {"exact": 0.0, "gap": 1.0})],
             {"possible": False, "shared": [1.0, 0.0, 0.0]}, ["possible", "shared"],
         ),
-        (RATIOS.certificates, {"norm_at_least": 1e300, "margin": 1.0, "gap": 2.0}, ["norm_at_least", "margin", "gap"]),
+        (RATIOS.certificates, {"norm_at_least": 1e300, "gap": 2.0}, ["norm_at_least", "gap"]),
         (RATIOS.certificates, {"norm_at_least": 1e300}, ["norm_at_least"]),
-        ([c for c in RATIOS.certificates if c.kind == "no query"], {"possible": False, "tol": 1e-3}, ["possible", "tol"]),
+        (
+            [c for c in RATIOS.certificates if c.kind == "no query"],
+            {"possible": False, "tol": 1e-3}, ["possible", "tol"],
+        ),
         ([FOUND.certificate, Certificate.issue("inside", ANOTHER_KEY, "margin_at_most")], {"labels": None}, ["item"]),
         ([FOUND.certificate], {"tol": -1.0}, ["tol"]),
         ([FOUND.certificate], {"tol": 1e308}, ["tol"]),
@@ -233,7 +242,8 @@ def test_what_certificates_do_not_show_is_named(certificates, result, wrong):
 
 
 @pytest.mark.parametrize(
-    "change", [{"distance": 1e-9}, {"distance": 100.0}, {"possible": True}, {"multiple": 100.0, "possible": True}, {"tol": -1.0}]
+    "change",
+    [{"distance": 1e-9}, {"distance": 100.0}, {"possible": True}, {"multiple": 100.0, "possible": True}, {"tol": -1.0}],
 )
 def test_how_near_a_multiple_comes_is_computed_again(change):
     found = qkv.design.reach(np.eye(4) * 4, token=0, along=np.eye(4)[1], target=[0.0, 0.0, 8.0, 0.0])

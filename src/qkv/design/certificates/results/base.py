@@ -131,7 +131,9 @@ def tolerance(saved: Saved, value: Any, kinds: Iterable[str]) -> str:
 def labels(saved: Saved, value: Any) -> str:
     """Check labels: nothing certifies a name, but each item must have its own."""
     items = next((saved.first.data[name] for name in ("keys", "X") if name in saved.first.data), None)
-    plain = isinstance(value, list) and all(isinstance(each, str | int) and not isinstance(each, bool) for each in value)
+    plain = isinstance(value, list) and all(
+        isinstance(each, str | int) and not isinstance(each, bool) for each in value
+    )
     if not plain or len(set(value)) != len(value):
         return "it is no list of different names"
     if items is None:
