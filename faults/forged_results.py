@@ -142,10 +142,11 @@ def _is_distance(data: dict[str, Any], after: dict[str, Any]) -> bool:
         return False
     x, target = np.array(data["X"]), np.array(data["target"])
     token = int(data["token"])
-    x[token] += after["multiple"] * np.array(data["along"])
-    scores = x @ np.array(data["K"]).T @ (np.array(data["Q"]) @ x[token])
-    weights = np.exp(scores - scores.max())
-    output = weights / weights.sum() @ (x @ np.array(data["V"]).T)
+    with np.errstate(all="ignore"):  # of a multiple that overflows nothing is known, and it is not what was found
+        x[token] += after["multiple"] * np.array(data["along"])
+        scores = x @ np.array(data["K"]).T @ (np.array(data["Q"]) @ x[token])
+        weights = np.exp(scores - scores.max())
+        output = weights / weights.sum() @ (x @ np.array(data["V"]).T)
     size = float(np.linalg.norm(output) + np.linalg.norm(target))
     return abs(float(np.linalg.norm(output - target)) - after["distance"]) <= 1e-7 * size
 
