@@ -53,6 +53,7 @@ PACKAGES = {
             "tests/design/certificates/test_certificate.py",
             "tests/design/certificates/statements",
             f"{CORRUPTIONS}::-0]",
+            "tests/cli/test_chaining.py",
         ),
     ),
     "noise/moments": Package("src/qkv/noise/moments", "tests/noise/moments", ("tests/noise/moments/test_mixture.py",)),
@@ -193,8 +194,10 @@ def sampled(package: Package, count: int, seed: int) -> list[Mutant]:
 
 def stages_of(package: Package, module: str) -> list[list[str]]:
     """Arguments of pytest in stages: the module's own test file, then those of the package."""
-    name = f"test_{Path(module).stem}.py"
-    own = [p for p in sorted((ROOT / package.tests).rglob("test_*.py")) if p.name == name]
+    path = ROOT / "tests" / module
+    mirrored = [path.with_name(f"test_{path.stem}.py"), path.parent.with_name(f"test_{path.parent.name}.py")]
+    own = [p for p in mirrored if p.is_file()][:1]  # the module's own file, or one for its whole package
+    own = own or [p for p in sorted((ROOT / package.tests).rglob("test_*.py")) if p.name == mirrored[0].name]
     own = own or [
         p for p in sorted((ROOT / package.tests).glob("test_*.py")) if str(p.relative_to(ROOT)) != CORRUPTIONS
     ]
