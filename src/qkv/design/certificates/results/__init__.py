@@ -1,7 +1,7 @@
 """Results beside certificates in a file: which fields are saved, and whether each is what the certificates show.
 
-Reading order: base (comparisons), one module for each kind of result (query, copyable, projection, wiring, reachability,
-circuit), fields (all of them).
+Reading order: base (comparisons), query, copyable, projection, wiring, reachability and circuit (one kind of result
+each), fields (all of them).
 """
 
 from __future__ import annotations
