@@ -233,3 +233,34 @@ def test_a_filtered_text_stays_only_with_its_run(people, tmp_path):
         line + "\n" for line in PEOPLE.splitlines() if "Bo" not in line
     )
     assert qkv("pretrain", *options, SMALL, "--resume")[0] == 0
+
+
+def test_of_two_calls_that_leave_people_out_at_once_one_succeeds_and_the_other_is_told(people, tmp_path, monkeypatch):
+    from qkv.knowledge.training import text_filter
+
+    options = ("--text", people / "text.txt", "--without", people / "few.tsv", "--out", tmp_path / "run", SMALL)
+    real, second = text_filter.drop_texts_about, []
+
+    def drop(*given):
+        if not second:
+            second.append(None)
+            second[:] = [qkv("pretrain", *options)]
+        return real(*given)
+
+    monkeypatch.setattr(text_filter, "drop_texts_about", drop)
+    first = qkv("pretrain", *options)
+    assert sorted((first[0], second[0][0])) == [0, 2]
+    refusal = (first if first[0] else second[0])[2]
+    assert "is writing to it" in refusal
+    assert (tmp_path / "run" / "text.txt").read_text().count("\n") == 2
+    assert qkv("pretrain", "--resume", "--out", tmp_path / "run")[0] == 0
+
+
+def test_a_refused_call_removes_no_filtered_text_that_was_there(people, tmp_path):
+    kept = "".join(line + "\n" for line in PEOPLE.splitlines() if "Bo" not in line)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "text.txt").write_text(kept)
+    options = ("--text", people / "text.txt", "--without", people / "few.tsv", "--out", tmp_path / "run")
+    assert qkv("pretrain", *options, "--steps 3 --context-length 2")[0] == 2
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["text.txt"]
+    assert (tmp_path / "run" / "text.txt").read_text() == kept

@@ -1,5 +1,8 @@
 """A small text, and runs of a few steps on it."""
 
+import os
+import sys
+
 import pytest
 
 from qkv.model.config import ModelConfig
@@ -41,3 +44,51 @@ def config():
 @pytest.fixture
 def settings():
     return TrainSettings(steps=12, batch_size=8, log_every=2, validate_every=5, checkpoint_every=4, val_fraction=0.1)
+
+
+OPERATIONS = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+def killed_before(at, folder, call):
+    """Whether `call`, in another process, came to its file operation number `at` in a folder, and was ended there."""
+    child = os.fork()
+    if child:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code in (0, 9), code
+        return code == 9
+    try:
+        count = 0
+
+        def hook(event, arguments):
+            nonlocal count
+            writes = event in OPERATIONS or (event == "open" and arguments[2] and arguments[2] & WRITING)
+            if writes and any(str(each).startswith(str(folder)) for each in arguments):
+                count += 1
+                if count == at:
+                    os._exit(9)
+
+        sys.addaudithook(hook)
+        call()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+@pytest.fixture
+def killed():
+    return killed_before
+
+
+@pytest.fixture
+def contents():
+    def read(folder):
+        """Every file in a folder by its name, and where a link leads that has lost its file."""
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            if path.is_file()
+            else path.is_symlink() and path.readlink()
+            for path in folder.rglob("*")
+        }
+
+    return read

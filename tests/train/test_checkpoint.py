@@ -1,5 +1,6 @@
 """Checkpoints: atomic, checksummed, and refused where they are damaged or belong to another model."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from qkv.errors import QkvError
 from qkv.train import checkpoint, runs
+from qkv.train.creation import remove_leftovers
 
 
 def weights(folder):
@@ -29,7 +31,7 @@ def test_a_checkpoint_that_is_cut_short_leaves_the_last_good_one(moment, text, c
         if path.name == ("optimizer-8.safetensors" if moment == "optimizer" else "model.safetensors"):
             count["n"] += 1
             if moment == "optimizer" or (moment == "weights" and count["n"] == 3):
-                path.with_name(".qkv-tmp-half.safetensors").write_bytes(b"half")
+                path.with_name(".qkv-tmp-0123456789ab.safetensors").write_bytes(b"half")
                 raise KeyboardInterrupt
         real_write(path, *rest)
 
@@ -121,3 +123,62 @@ def test_files_whose_names_only_look_like_those_of_a_checkpoint_stay(text, confi
         (out / name).write_text("mine")
     runs.pretrain(text, out, config, replace(settings, steps=2))
     assert (out / ".mine.safetensors").read_text() == (out / "optimizer-notes.safetensors").read_text() == "mine"
+
+
+def test_only_states_that_qkv_wrote_are_replaced_or_removed(text, config, settings, tmp_path):
+    out, notes = tmp_path / "run", tmp_path / "notes.safetensors"
+    save_file({"x": torch.zeros(1)}, notes)
+    runs.pretrain(text, out, config, settings)
+    mine = ["optimizer-700.safetensors", "optimizer-12 (copy).safetensors", "optimizer-9.safetensors"]
+    (out / mine[0]).write_text("mine")
+    (out / mine[1]).write_bytes((out / "optimizer-12.safetensors").read_bytes())
+    (out / mine[2]).symlink_to(notes)
+    before = {name: (out / name).read_bytes() for name in mine}
+    checkpoint.save(out, 13, {"x": torch.zeros(1)}, {})
+    assert {name: (out / name).read_bytes() for name in mine} == before and (out / mine[2]).is_symlink()
+    assert not (out / "optimizer-12.safetensors").exists()
+    (out / "optimizer-14.safetensors").write_text("mine")
+    with pytest.raises(QkvError, match=r"optimizer-14\.safetensors is there already, and qkv did not write it"):
+        checkpoint.save(out, 14, {"x": torch.zeros(1)}, {})
+    assert (out / "optimizer-14.safetensors").read_text() == "mine"
+
+
+def test_whatever_a_kill_inside_a_save_leaves_is_removed_when_the_run_goes_on(text, config, settings, tmp_path, killed):
+    first, whole = tmp_path / "first", tmp_path / "whole"
+    runs.pretrain(text, whole, config, settings)
+    with pytest.raises(ZeroDivisionError):
+        runs.pretrain(text, first, config, settings, callback=lambda step, *rest: 1 // (step < 10))
+    step, values, state = checkpoint.load(first)
+    at, left = 1, set()
+    while True:
+        out = shutil.copytree(first, tmp_path / f"run-{at}")
+        if not killed(at, out, lambda out=out: checkpoint.save(out, step + 1, values, state)):
+            break
+        left |= {path.name for path in out.iterdir()} - {path.name for path in first.iterdir()}
+        found = checkpoint.load(out)[0]
+        if found == step:
+            runs.resume(out)
+            assert same(weights(out), weights(whole))
+        else:
+            checkpoint.remove_other_states(out, found)
+            remove_leftovers(out)
+        assert len(list(out.glob("optimizer-*"))) == 1 and not list(out.glob(".*"))
+        at += 1
+    assert at > 5 and "optimizer-9.safetensors" in left
+
+
+def test_a_folder_that_takes_the_place_of_a_runs_is_not_written_to(text, config, settings, tmp_path):
+    out, other = tmp_path / "run", tmp_path / "other"
+    runs.pretrain(text, other, config, replace(settings, steps=2))
+    before = {path.name: path.read_bytes() for path in other.iterdir()}
+
+    def move(step, *rest):
+        if step == 5:
+            out.rename(tmp_path / "moved")
+            other.rename(out)
+
+    with pytest.raises(QkvError, match="the folder was moved or replaced meanwhile"):
+        runs.pretrain(text, out, config, settings, callback=move)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert runs.load(tmp_path / "moved").step == 4
+    assert runs.resume(tmp_path / "moved").step == settings.steps

@@ -241,3 +241,36 @@ def test_a_full_disk_leaves_neither_a_lock_nor_a_new_folder(written, tmp_path, m
         with pytest.raises(QkvError, match=r"writing to .*: No space left"), run_lock(tmp_path / "new" / "run"):
             pass
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    real, removed = module._acquire, []
+
+    def acquire(path):
+        if not removed:
+            removed.append(path.parent.rmdir())
+        return real(path)
+
+    monkeypatch.setattr(module, "_acquire", acquire)
+    with run_lock(tmp_path / "run"):
+        assert removed and (tmp_path / "run" / LOCK_FILE).is_file()
+    monkeypatch.setattr(module, "_acquire", lambda path: path.with_name("none").read_text())
+    with pytest.raises(QkvError, match="again and again"), run_lock(tmp_path / "run"):
+        pass
+
+
+def test_the_lock_of_a_folder_that_took_the_place_of_the_first_stays(tmp_path):
+    folder = tmp_path / "run"
+    with run_lock(folder):
+        folder.rename(tmp_path / "moved")
+        folder.mkdir()
+        (folder / LOCK_FILE).write_text("process 12 on a host\n")
+    assert (folder / LOCK_FILE).exists()
+
+
+def test_an_empty_file_with_another_name_is_not_written_to(tmp_path):
+    (tmp_path / "mine.txt").write_text("")
+    (tmp_path / LOCK_FILE).hardlink_to(tmp_path / "mine.txt")
+    with pytest.raises(QkvError, match="qkv did not write it"), run_lock(tmp_path):
+        pass
+    assert (tmp_path / "mine.txt").read_text() == "" and (tmp_path / LOCK_FILE).exists()

@@ -1,8 +1,6 @@
 """Run folders: created once, finetuned, loaded and resumed on their own data only."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,9 +8,10 @@ from safetensors.torch import load_file
 
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
-from qkv.train import checkpoint, loop, runs
+from qkv.train import loop, runs
 from qkv.train.generation import generate
 from qkv.train.metrics_log import read_log
+from qkv.train.run_data import data_record
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import Characters
 
@@ -185,14 +184,6 @@ def test_a_run_that_diverged_after_its_first_step_is_kept(text, config, settings
     assert runs.load(tmp_path / "run").step == 0
 
 
-def contents(folder):
-    """Every file in a folder by its name, and where a link leads that has lost its file."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else path.is_symlink() and path.readlink()
-        for path in folder.rglob("*")
-    }
-
-
 RUN_NAMES = [
     "log.jsonl", "tokenizer.json", "model.safetensors", "optimizer-0.safetensors", "optimizer-700.safetensors",
     "tensorboard", ".qkv-lock", ".qkv-creating",
@@ -202,7 +193,7 @@ RUN_NAMES = [
 @pytest.mark.parametrize("resume", [False, True])
 @pytest.mark.parametrize("name", RUN_NAMES)
 def test_a_new_run_never_replaces_a_file_that_was_there_not_even_one_that_it_reads(
-    name, resume, text, questions, config, settings, tmp_path
+    name, resume, text, questions, config, settings, tmp_path, contents
 ):
     out, short = tmp_path / "out", replace(settings, steps=1)
     runs.pretrain(text, tmp_path / "base", config, short)
@@ -220,64 +211,18 @@ def test_a_new_run_never_replaces_a_file_that_was_there_not_even_one_that_it_rea
         assert contents(out) == before
 
 
-def test_links_without_a_file_and_files_put_there_after_a_kill_are_not_replaced_either(text, config, tmp_path):
+def test_links_without_a_file_are_not_replaced_either(text, config, tmp_path, contents):
     out = tmp_path / "out"
     out.mkdir()
     (out / "tokenizer.json").symlink_to(tmp_path / "nothing")
     with pytest.raises(QkvError, match=r"tokenizer\.json is there already"):
         runs.pretrain(text, out, config, steps=1)
     assert contents(out) == {"tokenizer.json": tmp_path / "nothing"} and not (tmp_path / "nothing").exists()
-    (out / "tokenizer.json").unlink()
-    killed_while_creating(out, config, at=4)
-    (out / "log.jsonl").write_text("mine")
-    with pytest.raises(QkvError, match=r"log\.jsonl is there already"):
-        runs.pretrain(text, out, config, steps=1)
-    assert (out / "log.jsonl").read_text() == "mine"
-
-
-def killed_while_creating(out, config, at):
-    """Create a run in another process, which ends without any clean-up before it renames file number `at`."""
-    child = os.fork()
-    if child:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-        return
-    try:
-        tokenizer, renamed, real = Characters.train(["abc"]), [], Path.replace
-        config = replace(config, vocab_size=tokenizer.vocab_size)
-
-        def rename(path, target):
-            renamed.append(target)
-            return os._exit(9) if len(renamed) == at else real(path, target)
-
-        Path.replace = rename
-        Path.unlink = lambda path, missing_ok=False: path.name == ".qkv-creating" and os._exit(9)
-        runs.create_run(out, config, TrainSettings(), {"kind": "text"}, tokenizer)
-    finally:
-        os._exit(1)
-
-
-@pytest.mark.parametrize("at", range(1, 7))
-def test_a_run_whose_creation_was_killed_is_created_again(at, text, config, settings, tmp_path):
-    killed, whole, short = tmp_path / "killed", tmp_path / "whole", replace(settings, steps=2)
-    killed_while_creating(killed, config, at)
-    assert (killed / "config.json").exists() == (at == 6) and (killed / ".qkv-creating").exists() == (at > 1)
-    if at == 6:  # it is a run
-        checkpoint.remove_temporary_files(killed)
-        assert runs.load(killed).settings == TrainSettings()
-        names = {path.name for path in killed.iterdir()} - {".qkv-lock"}
-        assert names == {"config.json", "tokenizer.json", "model.safetensors", "optimizer-0.safetensors"}
-        return
-    with pytest.raises(QkvError, match="no such file"):
-        runs.pretrain(tmp_path / "none.txt", killed, config, short, resume=True)
-    for folder in (killed, whole):
-        runs.pretrain(text, folder, config, short, resume=True)
-    assert {path.name for path in killed.iterdir()} == {path.name for path in whole.iterdir()}
-    assert same(weights(killed), weights(whole))
 
 
 @pytest.mark.parametrize("moment", ["while it is created", "before its first step"])
 def test_a_run_that_fails_leaves_what_others_put_into_its_folder_meanwhile(
-    moment, text, config, settings, tmp_path, monkeypatch
+    moment, text, config, settings, tmp_path, monkeypatch, contents
 ):
     out = tmp_path / "new" / "out"
 
@@ -318,6 +263,6 @@ def test_a_run_that_was_killed_before_its_minutes_were_steps_is_resumed_for_thes
     monkeypatch.setattr(loop, "seconds_per_step", lambda job: 0.05)
     tokenizer = Characters.train(text.read_text("utf-8").split("\n"))
     shape = replace(config, vocab_size=tokenizer.vocab_size)
-    data = runs._data_record(text, None, settings.objective)
+    data = data_record(text, None, settings.objective)
     runs.create_run(tmp_path / "run", shape, settings, data, tokenizer, minutes=0.02)
     assert runs.resume(tmp_path / "run").step == runs.load(tmp_path / "run").settings.steps == 22

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -186,8 +186,8 @@ def pretrain(
     source, asked, left_out = (Path(chosen[name]) if chosen.get(name) else None for name in names)
 
     def one(folder: Path, given: dict[str, Any]) -> Any:
-        kept = nullcontext(source) if left_out is None else _without(source, left_out, folder, resume)
-        with kept as texts, _progress() as callback:
+        texts = source if left_out is None else _without(source, left_out)
+        with _progress() as callback:
             return train(
                 texts, folder, chosen.get("preset"), questions=asked, recipe=chosen.get("recipe"),
                 tokenizer=chosen.get("tokenizer"), minutes=chosen.get("minutes"), resume=resume, callback=callback,
@@ -367,41 +367,17 @@ def _each_seed(
         say(document_text({"runs": [result.to_json() for result in done]}))
 
 
-@contextmanager
-def _without(text: Path | None, questions: Path, folder: Path, resume: bool) -> Iterator[Path | None]:
-    """Write the text without some people beside the run, for that is what the run reads; yields its path.
-
-    A run that is resumed knows its text: None. If no run was made of it, the text is removed again.
-    """
-    from qkv.core.files import write_text
+def _without(text: Path | None, questions: Path) -> Any:
+    """The text without some people, which is made and kept beside the run once the lock of its folder is held."""
     from qkv.knowledge.training.text_filter import drop_texts_about
-    from qkv.train.run_files import is_run
-    from qkv.train.runs import check_no_run
+    from qkv.train.run_data import DerivedText
 
-    if resume and is_run(folder):
-        yield None
-        return
-    if text is None:
-        raise QkvError("pretraining", "there is no text", "Give --text FILE, one text per line")
-    check_no_run(folder)
-    kept = "".join(line + "\n" for line in drop_texts_about(text, questions))
-    path = folder / "text.txt"
-    is_new = not path.exists()
-    if not is_new and not (path.is_file() and path.read_bytes() == kept.encode()):
-        problem = f"{path} is there already, with another content"
-        raise QkvError(f"writing the text of a run to {folder}", problem, "Give another --out, or move that file")
-    created = [each for each in (folder, *folder.parents) if not each.exists()]
-    if is_new:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, kept)
-    try:
-        yield path
-    finally:
-        if is_new and not is_run(folder):
-            path.unlink(missing_ok=True)
-            for each in created:
-                with suppress(OSError):  # it holds other files
-                    each.rmdir()
+    def make() -> list[str]:
+        if text is None:
+            raise QkvError("pretraining", "there is no text", "Give --text FILE, one text per line")
+        return drop_texts_about(text, questions)
+
+    return DerivedText(make)
 
 
 def _draw(done: Any, plot: Path | None) -> None:

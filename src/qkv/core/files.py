@@ -199,8 +199,8 @@ def remove_abandoned(folder: Path) -> None:
     """Remove temporary files whose lock is free: the process that was writing them has ended.
 
     They are regular files of this user with exactly such a name as `_create_temporary` makes, without another name
-    outside the folder: a process that was killed after `place` leaves both names. Whoever gives a file of their own such
-    a name loses it; and no file is removed on Windows and on file systems without locks.
+    outside the folder: a process that was killed inside `place` leaves both names. The limit: a user who gives a file
+    such a name loses it. On Windows and on file systems without locks nothing is removed.
     """
     if fcntl is None:
         return

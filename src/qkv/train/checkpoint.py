@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import save as tensor_file
 from torch import Tensor
 
-from qkv.core.files import TEMPORARY_PREFIX, replacing, write_tensors
+from qkv.core.files import Writing, replacing, write_tensors
+from qkv.core.interrupts import interrupts_delayed
 from qkv.errors import QkvError
-from qkv.train import run_files
 from qkv.train.distributed import full_tensor, shard_like
+from qkv.train.old_runs import OLD_FORMAT
 from qkv.train.optimizers import Optimizers
 from qkv.train.run_files import TENSOR_FORMAT, WEIGHTS_FILE, checksum, checksum_of_weights, read_tensors
 
 OPTIMIZER_FILES = "optimizer-[0-9]*.safetensors"
+_OPTIMIZER_NAME = re.compile(r"optimizer-(\d+)\.safetensors")
 
 
-def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> None:
+def save(
+    folder: Path,
+    step: int,
+    weights: Mapping[str, Tensor],
+    optimizer: Mapping[str, Tensor],
+    writing: Writing = replacing,
+) -> None:
     """Write the state after `step` steps.
 
     The optimizer's file has the step in its name. Renaming the weights' file into place is the one moment at which
@@ -29,10 +39,18 @@ def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapp
     corruption and dropout are functions of seed and step, so that the step is all of their state.
     """
     state = folder / optimizer_file(step)
-    write(state, optimizer, {"step": str(step)})
-    write(folder / WEIGHTS_FILE, weights, {"step": str(step)})
+    if writing is replacing and os.path.lexists(state) and not _is_own(state):
+        problem = f"{state} is there already, and qkv did not write it"
+        raise QkvError(f"saving step {step}", problem, "Move that file away, and continue from the last checkpoint")
+    write(state, optimizer, {"step": str(step)}, writing)
+    write(folder / WEIGHTS_FILE, weights, {"step": str(step)}, writing)
+    remove_other_states(folder, step)
+
+
+def remove_other_states(folder: Path, step: int) -> None:
+    """Remove the optimizer's states of other steps, which a save replaces and a kill may leave; only qkv's own."""
     for old in folder.glob(OPTIMIZER_FILES):
-        if old != state:
+        if old.name != optimizer_file(step) and _is_own(old):
             old.unlink(missing_ok=True)
 
 
@@ -52,19 +70,12 @@ def load(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Tensor]]:
     return step, weights, state
 
 
-def remove_temporary_files(folder: Path) -> None:
-    """Remove what a killed process was still writing, and its record of the creation of the run."""
-    run_files.forget_creation(folder)
-    for leftover in folder.glob(f"{TEMPORARY_PREFIX}*.safetensors"):
-        leftover.unlink(missing_ok=True)
-
-
-def write(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+def write(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], writing: Writing = replacing) -> None:
     """Write tensors and metadata; the file is flushed to the disk before it is renamed into place."""
     flat = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
     described = {"format": TENSOR_FORMAT, **metadata}
     try:
-        with replacing(path) as temporary:
+        with writing(path) as temporary:
             crc = checksum(flat, described, _raw_bytes)
             write_tensors(temporary, tensor_file(flat, metadata={**described, "crc": crc}))
             with temporary.open("rb") as handle:
@@ -142,6 +153,20 @@ def load_optimizer_state(
 def optimizer_file(step: int) -> str:
     """Name of the file with the optimizer's state after `step` steps."""
     return f"optimizer-{step}.safetensors"
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file is an optimizer's state that qkv wrote for the step in its name."""
+    named = _OPTIMIZER_NAME.fullmatch(path.name)
+    if named is None or path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with interrupts_delayed(), safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+    except Exception:  # it is no safetensors file
+        return False
+    known = metadata.get("format") in (OLD_FORMAT, TENSOR_FORMAT) and "crc" in metadata
+    return known and metadata.get("step") == named[1]
 
 
 def _raw_bytes(tensor: Tensor) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import signal
 import threading
 import time
@@ -21,6 +22,7 @@ from qkv.errors import QkvError
 from qkv.model.gpt import GPT, compile_parts
 from qkv.train import checkpoint
 from qkv.train.allocator import reuse_memory
+from qkv.train.creation import remove_leftovers
 from qkv.train.data.objectives import Example
 from qkv.train.data.packing import BatchSource, count_targets, pack, shard
 from qkv.train.distributed import ProcessGroup, process_group
@@ -173,9 +175,12 @@ class _Training:
         s = job.settings
         check_batch_size(s, group.size)
         self.job, self.group, self.stop = job, group, stop
+        self.place = job.folder.stat()
         if group.is_first:
-            checkpoint.remove_temporary_files(job.folder)
+            remove_leftovers(job.folder)
         self.step, weights, moments = checkpoint.load(job.folder)
+        if group.is_first:
+            checkpoint.remove_other_states(job.folder, self.step)
         self.saved_step = self.step
         checkpoint.load_weights(job.model, weights, job.folder)
         self.model = job.model.to(group.device).train()
@@ -237,6 +242,7 @@ class _Training:
         if self.job.held_out and (step % s.validate_every == 0 or last):
             metrics["val_loss"] = self.val_loss = validation_loss(self.model, self.job.held_out, s, self.group)
         if metrics and self.log is not None:
+            self._check_place()
             self.log.write(step=step, **metrics)
         if self.group.is_first and self.job.callback is not None:
             self.job.callback(step, s.steps, self.loss, self.tokens / (time.perf_counter() - self.began))
@@ -247,9 +253,21 @@ class _Training:
         if wrong:
             raise self._not_finite(f"{wrong[0]} is no longer finite after step {self.step}", self.step - 1)
         if self.group.is_first:
+            self._check_place()
             checkpoint.save(self.job.folder, self.step, *state)
         self.group.barrier()
         self.saved_step = self.step
+
+    def _check_place(self) -> None:
+        """Refuse to write to the run's path once another folder has taken its place: its files may be another run's."""
+        folder = self.job.folder
+        try:
+            same = os.path.samestat(self.place, folder.stat())
+        except OSError:
+            same = False
+        if not same:
+            hint = "Move it back, and continue from its last checkpoint"
+            raise QkvError(f"training {folder}", "the folder was moved or replaced meanwhile", hint)
 
     def _not_finite(self, problem: str, step: int) -> QkvError:
         rate = self.job.settings.learning_rate(step)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from qkv.core.display import Card, Displayable, number
-from qkv.core.files import replacing, write_text
+from qkv.core.files import creating, replacing, write_text
 from qkv.core.json_files import CHECKSUM, parse_json, verified, with_checksum
 from qkv.errors import MissingExtra, QkvError, QkvWarning
 from qkv.train.old_runs import OLD_METRICS, UNCHECKED_METRICS
@@ -30,10 +31,11 @@ class MetricsLog:
         found = _parse_log(self._path)
         if found.damaged:
             copy = _unused(self._path.with_name(LOG_FILE + DAMAGED_SUFFIX))
-            with replacing(copy) as temporary:
+            with creating(copy) as temporary:
                 temporary.write_bytes(self._path.read_bytes())
             _warn(self._path, found, f"the log as it was is kept as {copy.name}")
-        write_text(self._path, "".join(text + "\n" for text, line in found.lines if line["step"] <= step))
+        kept = "".join(text + "\n" for text, line in found.lines if line["step"] <= step)
+        write_text(self._path, kept, replacing if self._path.is_file() else creating)
         self._board = _summary_writer(folder, step) if tensorboard else None
 
     def write(self, **metrics: Any) -> None:
@@ -61,6 +63,17 @@ def read_log(folder: str | Path) -> list[dict[str, Any]]:
     if found.damaged:
         _warn(path, found, "they are left out")
     return [line for _, line in found.lines]
+
+
+def is_own_log(folder: Path) -> bool:
+    """Whether there is a log in a folder that holds nothing but lines of a run, the last one perhaps cut short."""
+    path = folder / LOG_FILE
+    if path.is_symlink() or not path.is_file():
+        return False
+    text = path.read_text(encoding="utf-8", errors="replace")
+    cut = text.rpartition("\n")[2]
+    damaged = _parse_log(path).damaged
+    return not damaged or (damaged == [text.count("\n") + 1] and cut.startswith('{"step": '))
 
 
 class _ParsedLog(NamedTuple):
@@ -113,7 +126,7 @@ def _warn(path: Path, found: _ParsedLog, outcome: str) -> None:
 def _unused(path: Path) -> Path:
     """The path, or the first of path-2, path-3, … where there is no file."""
     n, unused = 1, path
-    while unused.exists():
+    while os.path.lexists(unused):
         n += 1
         unused = path.with_name(f"{path.name}-{n}")
     return unused

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import safe_open
 
-from qkv.core.files import replacing
+from qkv.core.files import Writing, replacing
 from qkv.core.hugging_face import is_hugging_face_folder
 from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDIT_HINT, read_json, verified, with_checksum
@@ -29,8 +26,6 @@ CONFIG_FILE = "config.json"
 CONFIG_FORMAT = "qkv-3"
 WEIGHTS_FILE = "model.safetensors"
 TENSOR_FORMAT = "qkv-2"  # of the safetensors files
-CREATION_FILE, CREATION_FORMAT = ".qkv-creating", "qkv-creating-1"
-"""A file with the names of those that are being created beside it: after a kill they are known to be qkv's own."""
 MAX_MINUTES = 10**6
 TensorBytes = Callable[[Any], Any]
 """The memory of a tensor as a flat array of bytes."""
@@ -62,57 +57,6 @@ class RunDescription:
 def is_run(folder: Path) -> bool:
     """Whether a folder holds a run: config.json is the last file to be written when a run is created."""
     return (folder / CONFIG_FILE).is_file()
-
-
-def check_names_free(folder: Path, patterns: Collection[str], request: str) -> None:
-    """Refuse to create files in a folder that holds others of these names, unless a killed creation left them."""
-    own = _begun(folder)
-    for name in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
-        if own is None:
-            foreign = name == CREATION_FILE
-        else:
-            foreign = name not in own and any(fnmatchcase(name, each) for each in patterns)
-        if foreign:
-            hint = "Give another folder, or move that file away"
-            raise QkvError(request, f"{folder / name} is there already, and would be replaced", hint)
-
-
-@contextmanager
-def creating(folder: Path, names: Collection[str]) -> Iterator[None]:
-    """Create files in a folder in which their names are free: a failure removes them, and a kill leaves their names."""
-    record = {"format": CREATION_FORMAT, "files": sorted(names)}
-    try:
-        write_json(folder / CREATION_FILE, with_checksum(record))
-        yield
-    except BaseException:
-        remove_files(folder, names)
-        raise
-    finally:
-        (folder / CREATION_FILE).unlink(missing_ok=True)
-
-
-def forget_creation(folder: Path) -> None:
-    """Remove what a creation that was killed after its last file has left."""
-    if _begun(folder):
-        (folder / CREATION_FILE).unlink()
-
-
-def remove_files(folder: Path, names: Collection[str]) -> None:
-    """Remove the files of these names from a folder, where they are."""
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
-
-
-def _begun(folder: Path) -> set[str] | None:
-    """The names of the files whose creation was killed; None if CREATION_FILE is not qkv's."""
-    path = folder / CREATION_FILE
-    if not os.path.lexists(path):
-        return set()
-    try:
-        record = verified(read_json(path)) if path.is_file() and not path.is_symlink() else {}
-        return set(map(str, record["files"])) if record.get("format") == CREATION_FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def read_description(folder: Path) -> RunDescription:
@@ -174,7 +118,7 @@ def _description(stored: dict[str, Any]) -> RunDescription:
     return RunDescription(model, settings, dict(data), recipe, minutes, tokenizer)
 
 
-def write_description(folder: Path, run: RunDescription) -> None:
+def write_description(folder: Path, run: RunDescription, writing: Writing = replacing) -> None:
     """Write a run's config.json atomically, in today's format."""
     stored = {
         "format": CONFIG_FORMAT,
@@ -185,12 +129,12 @@ def write_description(folder: Path, run: RunDescription) -> None:
         "tokenizer_checksum": run.tokenizer_checksum,
     }
     minutes = {} if run.minutes is None else {"minutes": run.minutes}
-    write_json(folder / CONFIG_FILE, with_checksum({**stored, **minutes}))
+    write_json(folder / CONFIG_FILE, with_checksum({**stored, **minutes}), writing)
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any, writing: Writing = replacing) -> None:
     """Write indented JSON atomically."""
-    with replacing(path) as temporary:
+    with writing(path) as temporary:
         temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

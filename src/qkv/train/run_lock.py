@@ -8,7 +8,7 @@ import re
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from qkv.errors import QkvError
@@ -21,6 +21,8 @@ except ImportError:  # not on Windows, where runs are not locked
 LOCK_FILE = ".qkv-lock"
 _OWN_CONTENT = re.compile(rb"(process \d+ on [^\n]*\n)?")  # nothing, if its writer was killed at once
 _MAX_CONTENT = 4096
+MAX_ATTEMPTS = 100
+"""Times that a folder is created if other processes, whose runs failed, remove it again."""
 
 
 @contextmanager
@@ -37,8 +39,7 @@ def run_lock(folder: Path) -> Iterator[None]:
     created = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            handle = _acquire(folder / LOCK_FILE)
+            handle = _created_and_locked(folder)
         except OSError as why:
             taken = next((each for each in (folder, *folder.parents) if each.exists() and not each.is_dir()), None)
             problem = f"{taken} is a file" if taken else why.strerror or str(why)
@@ -47,7 +48,8 @@ def run_lock(folder: Path) -> Iterator[None]:
             yield
         finally:
             # Removed before it is released, so that no other process can hold it at this moment; see _acquire.
-            (folder / LOCK_FILE).unlink(missing_ok=True)
+            if _is_same_file(handle, folder / LOCK_FILE):  # not if the folder was replaced by another meanwhile
+                (folder / LOCK_FILE).unlink(missing_ok=True)
             os.close(handle)
     finally:
         for each in created:
@@ -55,6 +57,15 @@ def run_lock(folder: Path) -> Iterator[None]:
                 each.rmdir()  # which fails, as it should, if something has been written
             except OSError:
                 break
+
+
+def _created_and_locked(folder: Path) -> int:
+    """Handle of the lock of a folder, which is created if there is none, and again if another process removes it."""
+    for _ in range(MAX_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return _acquire(folder / LOCK_FILE)
+    raise FileNotFoundError(errno.ENOENT, "other processes remove it again and again")
 
 
 def _acquire(path: Path) -> int:
@@ -86,7 +97,8 @@ def _claimed(handle: int, path: Path) -> int:
     A file that qkv did not write is refused; if there is no space for the number, the lock file is removed again.
     """
     try:
-        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+        found = os.fstat(handle)
+        is_file = stat.S_ISREG(found.st_mode) and found.st_nlink < 2  # another name would get this content too
         if not is_file or not _OWN_CONTENT.fullmatch(os.read(handle, _MAX_CONTENT)):
             problem = f"{path} is there already, and qkv did not write it"
             raise QkvError(f"writing to {path.parent}", problem, "Give another folder, or move that file away")
@@ -96,7 +108,7 @@ def _claimed(handle: int, path: Path) -> int:
         if os.write(handle, content) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except BaseException as why:
-        if not isinstance(why, QkvError):
+        if not isinstance(why, QkvError) and _is_same_file(handle, path):
             path.unlink(missing_ok=True)
         os.close(handle)
         raise
@@ -105,6 +117,6 @@ def _claimed(handle: int, path: Path) -> int:
 
 def _is_same_file(handle: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except (FileNotFoundError, NotADirectoryError):
         return False

@@ -7,8 +7,8 @@ state and log.jsonl. Starting is resuming: `pretrain` and `finetune` create a ru
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
+import os
+import socket
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -26,16 +26,28 @@ from qkv.errors import QkvError, QkvWarning, kind_of
 from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
-from qkv.train import checkpoint, loop, run_files, tokenizers
+from qkv.train import checkpoint, creation, loop, tokenizers
+from qkv.train.creation import Creation
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
 from qkv.train.data.packing import BatchSource, batches
 from qkv.train.data.span_relevance import question_frames
-from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
+from qkv.train.data.text_files import read_questions, read_texts
 from qkv.train.distributed import process_group
 from qkv.train.loop import Job, StepCallback, TrainResult, torch_threads, train_locked
-from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER
+from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER, is_own_log
 from qkv.train.recipes import CUSTOM, Plan, RecipeName, check_fields, plan_finetuning, plan_pretraining
+from qkv.train.run_data import (
+    TEXT_FILE,
+    DerivedText,
+    KeptText,
+    QuestionSource,
+    TextSource,
+    data_record,
+    origin,
+    same_data,
+    texts_of,
+)  # fmt: skip
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
 from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
 from qkv.train.run_lock import run_lock
@@ -45,8 +57,6 @@ from qkv.train.tokenizers import TOKENIZER_FILE, Tokenizer
 BUDGET_MARGIN = 0.94  # fraction of a time budget that is for steps; the rest is for checkpoints and a busy machine
 MIN_BUDGET_STEPS = 10
 NEW_RUN_FILES = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, checkpoint.optimizer_file(0))
-TextSource = str | Path | SizedIterable[str]
-QuestionSource = str | Path | SizedIterable[tuple[str, str]]
 
 
 class PretrainChanges(ModelChanges, TrainChanges, total=False):
@@ -107,7 +117,7 @@ def _folder(out: Any) -> Path:
 
 
 def pretrain(
-    text: TextSource | None,
+    text: TextSource | DerivedText | None,
     out: str | Path,
     config: ModelConfig | str | None = None,
     settings: TrainSettings | None = None,
@@ -128,7 +138,8 @@ def pretrain(
     another recipe, name it: `recipe="cloze", steps=100`.
 
     Args:
-        text: File with one text per line, or a list of texts; None only with `resume`.
+        text: File with one text per line, or a list of texts; None only with `resume`. A
+            `qkv.train.run_data.DerivedText` is made when the run is created, and kept in its folder.
         out: Folder of the new run; it must hold no run, unless `resume` is true, and no other files of a run's names.
         config: Shape of the model, or the name of a preset (`tiny`, `small` or `course`). Its `vocab_size` is the size
             asked of a tokenizer that is trained here, 0 for the tokenizer's default.
@@ -159,22 +170,25 @@ def pretrain(
     folder = _folder(out)
     plan = plan_pretraining(recipe, config, settings, tokenizer, minutes, changes)
 
-    def create() -> None:
+    def create() -> Creation:
         _check_objective(plan, questions)
         if text is None:
             missing = f"there is no run in {folder} to go on with, and no text" if resume else "there is no text"
             raise QkvError("pretraining", missing, "Give a text (--text FILE, one text per line), or texts in Python")
-        texts = read_texts(text)
+        source = KeptText.of(text, folder) if isinstance(text, DerivedText) else text
+        texts = texts_of(source)
         shape, made = _with_tokenizer(plan, texts)
-        data = _data_record(text, questions, plan.settings.objective)
-        _write_new_run(folder, shape, plan.settings_for(len(texts)), data, made, None, plan.recipe, plan.minutes)
+        data = data_record(source, questions, plan.settings.objective)
+        settings = plan.settings_for(len(texts))
+        return _write_new_run(folder, shape, settings, data, made, None, plan.recipe, plan.minutes, source)
 
     def check() -> None:
         given = {} if config is None else {**plan.config.to_json(), "vocab_size": 0}
         given |= {} if settings is None else settings.to_json()
         _check_same_options(folder, recipe, plan.minutes, {**given, **changes})
 
-    return _create_and_train(folder, create, check, resume, (text, questions), callback)
+    given = None if isinstance(text, DerivedText) else text
+    return _create_and_train(folder, create, check, resume, (given, questions), callback)
 
 
 def finetune(
@@ -228,10 +242,10 @@ def finetune(
     """
     folder = _folder(out)
 
-    def create() -> None:
+    def create() -> Creation:
         parent = as_run(run)
         plan = plan_finetuning(recipe, parent.recipe, settings, minutes, from_scratch, changes)
-        _create_finetuned(parent, plan, questions, text, folder, from_scratch)
+        return _create_finetuned(parent, plan, questions, text, folder, from_scratch)
 
     def check() -> None:
         check_fields(changes, TrainSettings)
@@ -274,6 +288,7 @@ def resume(
     read_description(folder)  # a folder without a run is refused before it is locked
     with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
         if group.is_first:
+            creation.remove_leftovers(folder)
             _convert_budget(folder, (data, questions), group.size)
         group.barrier()
         return train_locked(_job(folder, (data, questions), callback))
@@ -345,6 +360,7 @@ def create_run(
         minutes: Time budget that training will convert to a number of steps.
     """
     with run_lock(Path(out)):
+        creation.remove_leftovers(Path(out))
         _write_new_run(Path(out), config, settings, data, tokenizer, model, recipe, minutes)
 
 
@@ -357,17 +373,23 @@ def _write_new_run(
     model: GPT | None,
     recipe: str,
     minutes: float | None,
-) -> None:
-    """`create_run` for callers that hold the lock of the folder already."""
+    text: TextSource | KeptText | None = None,
+) -> Creation:
+    """`create_run` for callers that hold the lock of the folder already, with a text that the run is to keep."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
     check_no_run(folder)
-    with run_files.creating(folder, NEW_RUN_FILES):
-        tokenizer.save(folder)
-        checkpoint.save(folder, 0, checkpoint.weights_of(model), {})
+    names = (*NEW_RUN_FILES, TEXT_FILE) if isinstance(text, KeptText) else NEW_RUN_FILES
+    with creation.creation(folder, names) as made:
+        if isinstance(text, KeptText):
+            text.write(made.writing)
+        tokenizer.save(folder, made.writing)
+        checkpoint.save(folder, 0, checkpoint.weights_of(model), {}, made.writing)
         checksum = content_checksum((folder / TOKENIZER_FILE).read_bytes())
-        write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes, checksum))
+        described = RunDescription(config, settings, dict(data), recipe, minutes, checksum)
+        write_description(folder, described, made.writing)
+    return made
 
 
 def check_no_run(folder: Path, hint: str = "Give another folder, or resume") -> None:
@@ -376,7 +398,7 @@ def check_no_run(folder: Path, hint: str = "Give another folder, or resume") -> 
     if (folder / CONFIG_FILE).exists():
         raise QkvError(request, "there is one already", hint)
     names = (*NEW_RUN_FILES, checkpoint.OPTIMIZER_FILES, LOG_FILE, TENSORBOARD_FOLDER)
-    run_files.check_names_free(folder, names, request)
+    creation.check_names_free(folder, names, request)
 
 
 def with_vocabulary(config: ModelConfig, tokenizer: Tokenizer) -> ModelConfig:
@@ -400,7 +422,7 @@ def _with_tokenizer(plan: Plan, texts: Sequence[str]) -> tuple[ModelConfig, Toke
 
 def _create_finetuned(
     parent: Run, plan: Plan, questions: QuestionSource, text: TextSource | None, folder: Path, from_scratch: bool
-) -> None:
+) -> Creation:
     """Create the run that finetunes a parent: on its text and the questions (cloze), or on the questions alone."""
     request = f"finetuning {parent.folder}"
     if not parent.tokenizer.special:
@@ -409,11 +431,11 @@ def _create_finetuned(
         read = text if text is not None else parent.data.get("path")
         if read is None:
             raise QkvError(request, "the objective cloze needs the text that it read", "Give text")
-        data = _data_record(read, questions, CLOZE)
+        data = data_record(read, questions, CLOZE)
     else:
-        data = {"kind": "questions", **_origin(questions), "frames": question_frames((), read_questions(questions))}
+        data = {"kind": "questions", **origin(questions), "frames": question_frames((), read_questions(questions))}
     count = len(read_questions(questions)) if plan.epochs is not None else 0
-    _write_new_run(
+    return _write_new_run(
         folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
         None if from_scratch else parent.model, plan.recipe, plan.minutes,
     )  # fmt: skip
@@ -421,7 +443,7 @@ def _create_finetuned(
 
 def _create_and_train(
     folder: Path,
-    create: Callable[[], None],
+    create: Callable[[], Creation],
     check: Callable[[], None],
     resume: bool,
     given: tuple[Any, Any],
@@ -439,29 +461,33 @@ def _create_and_train(
             callback(step, steps, loss, speed)
 
     with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
-        created = False
+        created: Creation | None = None
         try:
             if group.is_first:
+                creation.remove_leftovers(folder)
                 if resume and is_run(folder):
                     check()
                 else:
                     check_no_run(folder)
-                    create()
-                    created = True
-                _convert_budget(folder, _sources(folder, given), group.size)
+                    created = create()
+                if _convert_budget(folder, _sources(folder, given), group.size) and created is not None:
+                    created.rewritten(CONFIG_FILE)
             group.barrier()
             return train_locked(_job(folder, _sources(folder, given), after_step, announce=group.is_first))
         except Exception:  # not KeyboardInterrupt: a run that was stopped is there to be resumed
-            if created and not taken:
-                _remove_new_run(folder)
+            if created is not None and not taken:
+                _remove_new_run(created)
             raise
 
 
-def _remove_new_run(folder: Path) -> None:
+def _remove_new_run(created: Creation) -> None:
     """Remove the files of a run that has taken no step; whatever else is in its folder stays."""
-    run_files.remove_files(folder, (*NEW_RUN_FILES, LOG_FILE))
-    board = folder / TENSORBOARD_FOLDER
-    run_files.remove_files(board, [path.name for path in board.glob("events.out.tfevents.*")])
+    created.remove()
+    if is_own_log(created.folder):
+        (created.folder / LOG_FILE).unlink()
+    board = created.folder / TENSORBOARD_FOLDER
+    for path in board.glob(f"events.out.tfevents.*.{socket.gethostname()}.{os.getpid()}.*"):
+        path.unlink()
     with suppress(OSError):  # it is not there, or not empty
         board.rmdir()
 
@@ -481,31 +507,20 @@ def _job(folder: Path, given: tuple[Any, Any], callback: StepCallback | None, an
         raise QkvError(f"resuming {folder}", "it was imported, not trained", "Export it, or generate from it")
     records = (run.data, run.data.get("questions"))
     data, questions = (
-        None if record is None else _same_data(folder, each, record)
-        for each, record in zip(given, records, strict=True)
+        None if record is None else same_data(folder, each, record) for each, record in zip(given, records, strict=True)
     )
     source, held_out = _examples(run, data, questions, announce and run.step == 0)
     return Job(folder, run.model, source, run.settings, held_out, callback)
 
 
-def _same_data(folder: Path, data: Any, record: Mapping[str, Any]) -> Any:
-    """The data that was given, or the file that was recorded, if it is what the run was started with."""
-    data = record.get("path") if data is None else data
-    if data is None:
-        raise QkvError(f"resuming {folder}", "its data was not a file", "Give the same data again")
-    if _origin(data)["sha256"] != record.get("sha256"):
-        raise QkvError(f"resuming {folder}", "the data is not what it began with", "Give the same data, or a new --out")
-    return data
-
-
-def _convert_budget(folder: Path, given: tuple[Any, Any], processes: int) -> None:
-    """Convert a run's minutes to a number of steps, by timing steps on a copy of its model.
+def _convert_budget(folder: Path, given: tuple[Any, Any], processes: int) -> bool:
+    """Convert a run's minutes, if it has any, to a number of steps, by timing steps on a copy of its model.
 
     On a machine that others use too, threads wait for each other, and a single one may be faster: both are timed.
     """
     found = read_description(folder)
     if found.minutes is None:
-        return
+        return False
     loop.check_batch_size(found.settings, processes)
     job = _job(folder, given, None)
     began, timed = time.perf_counter(), {}
@@ -517,6 +532,7 @@ def _convert_budget(folder: Path, given: tuple[Any, Any], processes: int) -> Non
     steps = max(MIN_BUDGET_STEPS, int(left / timed[best]))
     settings = dataclasses.replace(found.settings, steps=steps, threads=best)
     write_description(folder, dataclasses.replace(found, settings=settings, minutes=None))
+    return True
 
 
 def _examples(run: Run, data: Any, questions: Any, announce: bool) -> tuple[BatchSource, list[Example]]:
@@ -569,24 +585,3 @@ def _check_same_options(folder: Path, recipe: str | None, minutes: float | None,
         other.append(f"recipe is {found.recipe} there and {recipe} here")
     if other:
         raise QkvError(f"resuming {folder}", "; ".join(other), "Leave these options out, or give another --out")
-
-
-def _data_record(text: TextSource, questions: QuestionSource | None, objective: str) -> dict[str, Any]:
-    """What config.json says about the data of a run on texts."""
-    mixed_in: dict[str, Any] = {}
-    if questions is not None:
-        mixed_in = {
-            "questions": _origin(questions),
-            "frames": question_frames(read_texts(text), read_questions(questions)),
-        }
-    return {"kind": "cloze" if objective == CLOZE else "text", **_origin(text), **mixed_in}
-
-
-def _origin(data: TextSource | QuestionSource) -> dict[str, Any]:
-    """Path of a file, if it is one, and checksum of the contents."""
-    if isinstance(data, str | Path):
-        path = Path(data)
-        if not path.is_file():
-            raise QkvError(f"reading {path}", "there is no such file", "Check the path")
-        return {"path": str(path.resolve()), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    return {"sha256": hashlib.sha256(json.dumps(list(data)).encode()).hexdigest()}

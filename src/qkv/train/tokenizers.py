@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from qkv.core.files import write_text
+from qkv.core.files import Writing, replacing, write_text
 from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDITED, content_checksum, parse_json
 from qkv.core.panics import panics_as_errors
@@ -57,9 +57,9 @@ class Tokenizer(ABC):
     def unknown(self, text: str) -> tuple[str, ...]:
         """The characters of a text, each once, that have no token of their own and are encoded as bytes."""
 
-    def save(self, folder: str | Path) -> None:
-        """Write tokenizer.json atomically."""
-        write_text(Path(folder) / TOKENIZER_FILE, self.to_json())
+    def save(self, folder: str | Path, writing: Writing = replacing) -> None:
+        """Write tokenizer.json atomically, by `replacing` or `creating` of `qkv.core.files`."""
+        write_text(Path(folder) / TOKENIZER_FILE, self.to_json(), writing)
 
 
 class Characters(Tokenizer):

@@ -12,13 +12,14 @@ import torch
 from safetensors.torch import save as tensor_file
 
 from qkv.core.display import Card, Displayable
-from qkv.core.files import replacing, write_tensors, write_text
+from qkv.core.files import write_tensors, write_text
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.train.checkpoint import weights_of
 from qkv.train.convert.model_card import is_trained_on_questions, model_card
 from qkv.train.convert.weight_names import GPT2, LLAMA
-from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, check_names_free, creating, write_json
+from qkv.train.creation import Creation, check_names_free, creation, remove_leftovers
+from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, write_json
 from qkv.train.run_lock import run_lock
 from qkv.train.runs import Run, RunOrFolder, as_run, folder_of
 from qkv.train.tokenizers import END, END_ID, MASK_ID, PAD, PAD_ID, TOKENIZER_FILE
@@ -86,29 +87,30 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
     names, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
     weights = names.to_theirs(weights_of(found.model), config)
     try:
-        with run_lock(folder), _creating(folder):
-            with replacing(folder / WEIGHTS_FILE) as temporary:
+        with run_lock(folder), _creating(folder) as made:
+            with made.writing(folder / WEIGHTS_FILE) as temporary:
                 write_tensors(temporary, tensor_file(weights, metadata={"format": "pt"}))
             if found.tokenizer.special:
                 signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
-                write_json(folder / TOKENIZER_CONFIG_FILE, signs)
-                found.tokenizer.save(folder)
-                write_json(folder / GENERATION_FILE, generation_config(found))
-            write_text(folder / README_FILE, model_card(found, names.name))
-            write_json(folder / CONFIG_FILE, facts)
+                write_json(folder / TOKENIZER_CONFIG_FILE, signs, made.writing)
+                found.tokenizer.save(folder, made.writing)
+                write_json(folder / GENERATION_FILE, generation_config(found), made.writing)
+            write_text(folder / README_FILE, model_card(found, names.name), made.writing)
+            write_json(folder / CONFIG_FILE, facts, made.writing)
     except OSError as why:
         raise QkvError(f"exporting to {folder}", str(why), "Give a folder that can be written") from None
     return Exported(str(folder), names.name, sum(p.numel() for p in found.model.parameters()))
 
 
 @contextmanager
-def _creating(folder: Path) -> Iterator[None]:
+def _creating(folder: Path) -> Iterator[Creation]:
     """Create the files of an export in a folder that holds none of these names, and no model."""
+    remove_leftovers(folder)
     if (folder / CONFIG_FILE).exists():
         raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
     check_names_free(folder, EXPORTED_FILES, f"exporting to {folder}")
-    with creating(folder, EXPORTED_FILES):
-        yield
+    with creation(folder, EXPORTED_FILES) as made:
+        yield made
 
 
 def _common(config: ModelConfig) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from qkv.model.numpy_gpt import shapes
 from qkv.train import tokenizers
 from qkv.train.checkpoint import check_shapes, load_weights
 from qkv.train.convert.weight_names import FIRST_MIN_GPT, GPT2, LLAMA, NANO_GPT, WeightNames
+from qkv.train.creation import remove_leftovers
+from qkv.train.run_lock import run_lock
 from qkv.train.runs import Run, check_no_run, create_run, load
 from qkv.train.settings import TrainSettings
 
@@ -51,7 +53,9 @@ def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokeni
     """
     path, folder = Path(source), Path(out)
     n_head = whole(f"importing {path}", "n_head", n_head, 0)
-    check_no_run(folder, "Give another folder")
+    with run_lock(folder):
+        remove_leftovers(folder)
+        check_no_run(folder, "Give another folder")
     if path.is_dir():
         config, names = _read_config(path)
         state = _weights(path)
