@@ -107,6 +107,23 @@ def test_study_goes_on_and_leaves_table_and_picture(tmp_path, monkeypatch):
     assert json.loads(first.stdout)["done"] == 2 and (tmp_path / "ablation.svg").is_file()
     table = " ".join(call("study", "ablation", "--out", tmp_path).stdout.split())  # however its lines break
     assert "their text was" in table and "deleted" in table
+    for name in ("study.json", "ablation.svg"):
+        kept = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_text("mine")
+        refused = call("study", "ablation", "--out", tmp_path)
+        assert isinstance(refused.exception, QkvError) and f"{name} is there already" in str(refused.exception)
+        assert (tmp_path / name).read_text() == "mine"
+        (tmp_path / name).write_bytes(kept)
+    other = call("study", "rare_facts", "--out", tmp_path)
+    assert isinstance(other.exception, QkvError) and "belongs to the study 'ablation'" in str(other.exception)
+    assert (tmp_path / "study.json").read_bytes() and not (tmp_path / "runs" / "share-0-seed-0").exists()
+
+
+def test_a_picture_that_no_study_drew_is_refused_before_anything_is_measured(tmp_path):
+    (tmp_path / "rare_facts.svg").write_text("<svg>mine</svg>")
+    refused = call("study", "rare_facts", "--out", tmp_path)
+    assert isinstance(refused.exception, QkvError) and "rare_facts.svg is there already" in str(refused.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["rare_facts.svg"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ WRITTEN_IN = {
         "tokenizer_config.json",
     ),
     "facts": ("texts.txt", "train.tsv", "dev.tsv", "outside.tsv", "facts.json", ".qkv-*"),
-    "study": ("study.json", "*.svg", "cells/*.json"),
+    "study": ("study.json", "*.svg", "cells/*.json", ".qkv-*"),
     "check": ("*.v",),
     "tour": ("report.html",),
     "get": ("*",),

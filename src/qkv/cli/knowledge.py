@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -250,6 +251,7 @@ def study(
 ) -> None:
     """Run a resumable experiment on facts; it gives one table and one figure."""
     from qkv.knowledge.studies import study as run
+    from qkv.knowledge.studies.study_files import save_figure
     from qkv.viz.plots.studies import study_figure
     from qkv.viz.theme import save
 
@@ -260,10 +262,12 @@ def study(
             name, out, seeds=seeds, minutes=minutes, people=people, callback=callback,
             model=None if model is None else run_folder(model), facts=facts_of(facts), relation=relation,
         )  # fmt: skip
-    save(study_figure(found), out / f"{name}.svg")
+    with TemporaryDirectory() as folder:
+        save(study_figure(found), drawn := Path(folder) / "figure.svg")
+        figure = save_figure(out, name, drawn.read_text("utf-8"))
     show(found, as_json)
     if not as_json:
-        say(f"figure: {out / f'{name}.svg'}\n")
+        say(f"figure: {figure}\n")
 
 
 def register(app: typer.Typer) -> None:

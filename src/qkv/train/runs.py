@@ -492,6 +492,18 @@ def _remove_new_run(created: Creation) -> None:
         board.rmdir()
 
 
+def remove_run(folder: Path) -> None:
+    """Remove the files of a run that was trained, and its folder, unless it holds others."""
+    creation.remove_leftovers(folder)
+    checkpoint.remove_other_states(folder, -1)
+    if is_own_log(folder):
+        (folder / LOG_FILE).unlink()
+    for name in (WEIGHTS_FILE, TOKENIZER_FILE, CONFIG_FILE):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # it holds other files
+        folder.rmdir()
+
+
 def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
     """(data, questions mixed in) of a run, out of the (text, questions) that its caller gave."""
     return (given[1], None) if read_description(folder).data["kind"] == "questions" else given

@@ -1,11 +1,16 @@
 """Cells are measured once and survive an interruption; the card of a study."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from qkv.core.json_files import verified
 from qkv.errors import QkvError
-from qkv.knowledge.studies.experiment import Cell, Study, run_cells, save_study
+from qkv.knowledge.studies import study
+from qkv.knowledge.studies.experiment import Cell, Study, run_cells
+from qkv.knowledge.studies.study_files import check_files_of_study, save_figure, save_study
+from qkv.train import pretrain
 
 
 def cells(log, count=3):
@@ -64,7 +69,8 @@ def test_the_callback_gets_name_index_and_number_of_each_measured_cell(tmp_path)
 def test_a_saved_study_is_its_json(tmp_path):
     found = Study("extraction", "T", ({"what": "x", "accuracy": 0.5},), (), 1, 1)
     assert save_study(tmp_path, found) is found
-    assert json.loads((tmp_path / "study.json").read_text("utf-8")) == found.to_json()
+    stored = verified(json.loads((tmp_path / "study.json").read_text("utf-8")))
+    assert stored == {"format": "qkv-study-1", **found.to_json()}
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
@@ -101,3 +107,106 @@ def test_a_cell_of_the_version_without_a_checksum_is_read(tmp_path):
         read()
     path.write_text(json.dumps({**data, "result": {"accuracy": 0.9}, "checksum": "edited"}))
     assert read() == {"accuracy": 0.9}
+
+
+FOUND = Study("extraction", "T", ({"what": "x", "accuracy": 0.5},), (), 1, 1)
+OTHERS = {
+    "a text": "mine",
+    "another table": json.dumps({"name": "extraction", "rows": []}),
+    "another study": json.dumps(replace(FOUND, name="capacity").to_json()),
+    "a table with a false checksum": json.dumps(
+        {"format": "qkv-study-1", **FOUND.to_json(), "checksum": "0123456789abcdef"}
+    ),
+    "a table that was edited by hand": json.dumps({"format": "qkv-study-1", **FOUND.to_json(), "checksum": "edited"}),
+}
+
+
+@pytest.mark.parametrize("kind", [*OTHERS, "a folder", "a link to nothing", "a link to a study"])
+def test_a_table_that_is_not_of_this_study_is_refused_before_anything_is_measured(kind, tmp_path):
+    path = tmp_path / "out" / "study.json"
+    path.parent.mkdir()
+    if kind == "a folder":
+        path.mkdir()
+    elif kind.startswith("a link"):
+        if kind == "a link to a study":
+            save_study(tmp_path, FOUND)
+        path.symlink_to(tmp_path / "study.json")
+    else:
+        path.write_text(OTHERS[kind])
+    before = path.is_file() and path.read_text()
+    told = "belongs to the study 'capacity'" if kind == "another study" else "qkv did not write it"
+    with pytest.raises(QkvError, match=told):
+        study("extraction", tmp_path / "out")
+    with pytest.raises(QkvError, match=told):
+        save_study(tmp_path / "out", FOUND)
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["study.json"]
+    assert (path.is_file() and path.read_text()) == before and path.is_symlink() == kind.startswith("a link")
+
+
+def test_tables_of_this_study_are_replaced_also_those_of_versions_without_a_checksum(tmp_path):
+    (tmp_path / "study.json").write_text(json.dumps(FOUND.to_json()))
+    for done in (2, 3):
+        save_study(tmp_path, replace(FOUND, done=done))
+        assert json.loads((tmp_path / "study.json").read_text())["done"] == done
+
+
+def test_a_figure_is_replaced_only_if_it_is_as_this_study_drew_it(tmp_path):
+    path = tmp_path / "extraction.svg"
+    for text in ("<svg>1</svg>\n", "<svg>2</svg>"):
+        save_figure(tmp_path, "extraction", text)
+        check_files_of_study(tmp_path, "extraction")
+        assert path.read_text().startswith(text.strip())
+    drawn = path.read_text()
+    others = ("<svg>2</svg>", drawn.replace("2", "3", 1), drawn.replace("extraction", "capacity"), "", "é")
+    told = r"extraction\.svg is there already, and (qkv did not write it|belongs to the study 'capacity')"
+    for other in others:
+        path.write_text(other, "latin-1")
+        with pytest.raises(QkvError, match=told):
+            save_figure(tmp_path, "extraction", "<svg/>")
+        with pytest.raises(QkvError, match=told):
+            check_files_of_study(tmp_path, "extraction")
+        assert path.read_text("latin-1") == other
+
+
+def test_a_cell_replaces_no_file_that_appears_while_it_is_measured_and_no_link(tmp_path):
+    path = tmp_path / "cells" / "cell.json"
+    with pytest.raises(QkvError, match="it is there already"):
+        run_cells(tmp_path, [Cell("cell", {}, lambda folder: {"n": path.write_text("mine")})])
+    assert path.read_text() == "mine"
+    path.unlink()
+    path.symlink_to(tmp_path / "nothing")
+    with pytest.raises(QkvError, match="it is there already"):
+        run_cells(tmp_path, [Cell("cell", {}, lambda folder: 1 / 0)])
+    assert path.is_symlink()
+
+
+def test_only_the_runs_of_a_cell_are_removed_when_it_is_measured(tmp_path):
+    runs = tmp_path / "runs" / "cell"
+    kept = {
+        "notes.txt": "mine",
+        "run/notes.txt": "mine",
+        "mine/config.json": "{}",
+        "base/optimizer-3.safetensors": "mine",
+    }
+    for name, text in kept.items():
+        (runs / name).parent.mkdir(parents=True, exist_ok=True)
+        (runs / name).write_text(text)
+
+    def measure(folder):
+        for name in ("run", "tuned"):
+            pretrain(["Ada was born in London."], folder / name, n_layer=1, n_head=2, d_model=16, steps=1, batch_size=2)
+        return {}
+
+    run_cells(tmp_path, [Cell("cell", {}, measure)])
+    left = {str(path.relative_to(runs)): path.read_text() for path in runs.rglob("*") if path.is_file()}
+    assert left == kept and not (runs / "tuned").exists()
+
+
+def test_two_calls_at_once_are_not_mixed(tmp_path):
+    def measure(folder):
+        with pytest.raises(QkvError, match="is writing to it"):
+            run_cells(tmp_path, [Cell("other", {}, lambda folder: {})])
+        return {}
+
+    run_cells(tmp_path, [Cell("cell", {}, measure)])
+    assert {path.name for path in tmp_path.iterdir()} == {"cells", "runs"}

@@ -66,7 +66,8 @@ def study(
 
     Raises:
         QkvError: There is no study of this name; a model is missing, or given to a study that trains its own; a number
-            is negative; the folder holds cells with other settings; or there was no time for a single cell.
+            is negative; the folder holds cells with other settings, or a study.json or figure that this study did not
+            write; another process writes to it; or there was no time for a single cell.
 
     Example:
         Training takes minutes, so this is not run as a test::
@@ -83,6 +84,7 @@ def study(
         )
     # Imported on use: the studies need torch, and the command line takes the names of the studies from this module.
     module = importlib.import_module(f"qkv.knowledge.studies.{STUDIES[name].module}")
+    importlib.import_module("qkv.knowledge.studies.study_files").check_files_of_study(out, name)
     given = (out, seeds or STUDIES[name].seeds, minutes, people, callback)
     if name == "considerations":
         return module.study(*given, model, facts, relation)

@@ -13,8 +13,9 @@ from scipy.special import ndtri
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.intervals import difference_interval, mean_interval, wilson_interval
-from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
+from qkv.knowledge.studies.study_files import save_study
 from qkv.model.config import ATTENTIONS
 
 SETUP = StudySetup(exposures=80)

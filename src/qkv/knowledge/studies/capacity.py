@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from qkv.knowledge.intervals import mean_interval
-from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells
+from qkv.knowledge.studies.study_files import save_study
 from qkv.knowledge.training.mixed_run import create_or_check, train_run
 from qkv.model.config import ModelConfig
 from qkv.model.packed_sequences import PackedLayout

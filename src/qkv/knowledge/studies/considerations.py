@@ -26,7 +26,8 @@ from qkv.knowledge.language_models.causal_model import CausalModel, open_causal_
 from qkv.knowledge.language_models.known_facts import draw_people, questions_about
 from qkv.knowledge.language_models.prompts import Question
 from qkv.knowledge.language_models.signals import MAX_ANSWER_TOKENS, TOP_FIRST_TOKENS, SignalReader, answer_text
-from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells
+from qkv.knowledge.studies.study_files import save_study
 
 PEOPLE = 200
 PEOPLE_PER_CELL = 20

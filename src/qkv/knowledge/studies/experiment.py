@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from qkv.core.display import Card, Displayable, number
-from qkv.core.files import write_text
+from qkv.core.files import creating, refuse_existing, write_text
 from qkv.core.json_files import read_json, verified, with_checksum
 from qkv.errors import QkvError
+from qkv.train.run_files import is_run
+from qkv.train.run_lock import run_lock
 
 CELL_FORMAT = "qkv-cell-2"
+RUNS = ("run", "base", "tuned")
+"""Folders of the runs that a cell trains in its own folder."""
 Row = dict[str, Any]
 CellCallback = Callable[[str, int, int], None]
 """Called before each cell with its name, its index and the number of cells."""
@@ -82,20 +86,30 @@ def run_cells(
 ) -> dict[str, Row]:
     """The results of cells by name: read from the folder if they are there, measured otherwise.
 
-    No cell is started after `minutes`. The training runs of a cell are in a folder of its own until its result is
-    written, and continue after an interruption. A stored result with other settings is refused.
+    No cell is started after `minutes`, and no other process writes to the folder meanwhile. The training runs of a cell
+    are in a folder of its own until its result is written, and continue after an interruption. A stored result with
+    other settings is refused, and a file that appears under its name meanwhile is kept.
     """
     folder = Path(folder)
     try:
         (folder / "cells").mkdir(parents=True, exist_ok=True)
     except OSError as why:
         raise QkvError(f"running a study in {folder}", str(why), "Give a folder that can be written") from None
+    with run_lock(folder):
+        results = _measured(folder, cells, minutes, callback)
+    if not results:
+        raise QkvError(f"running a study in {folder}", "there was no time for a single cell", "Give more --minutes")
+    return results
+
+
+def _measured(folder: Path, cells: Sequence[Cell], minutes: float, callback: CellCallback | None) -> dict[str, Row]:
     began, results = time.monotonic(), dict[str, Row]()
     for index, cell in enumerate(cells):
         path = folder / "cells" / f"{cell.name}.json"
         if path.is_file():
             results[cell.name] = _stored_result(path, cell)
             continue
+        refuse_existing(path)
         if time.monotonic() - began > 60 * minutes:
             continue
         if callback is not None:
@@ -106,18 +120,21 @@ def run_cells(
         result = cell.measure(run_folder)
         result["seconds"] = round(time.monotonic() - start, 1)
         stored = with_checksum({"format": CELL_FORMAT, "settings": cell.settings, "result": result})
-        write_text(path, json.dumps(stored, indent=1) + "\n")
-        shutil.rmtree(run_folder)
+        write_text(path, json.dumps(stored, indent=1) + "\n", creating)
+        _remove_runs(run_folder)
         results[cell.name] = json.loads(json.dumps(result))
-    if not results:
-        raise QkvError(f"running a study in {folder}", "there was no time for a single cell", "Give more --minutes")
     return results
 
 
-def save_study(folder: str | Path, study: Study) -> Study:
-    """Write the table of a study to study.json in its folder, and return the study."""
-    write_text(Path(folder) / "study.json", json.dumps(study.to_json(), indent=1) + "\n")
-    return study
+def _remove_runs(folder: Path) -> None:
+    """Remove the runs of a cell that is measured; whatever else is in their folders stays."""
+    from qkv.train.runs import remove_run  # needs torch, which a Study in a file does not
+
+    for name in RUNS:
+        if is_run(folder / name) and not (folder / name).is_symlink():
+            remove_run(folder / name)
+    with suppress(OSError):  # it holds other files
+        folder.rmdir()
 
 
 def _stored_result(path: Path, cell: Cell) -> Row:

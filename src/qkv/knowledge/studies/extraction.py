@@ -11,7 +11,7 @@ from typing import Literal
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.intervals import wilson_interval
-from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells
 from qkv.knowledge.studies.setup import (
     StudySetup,
     finetune_on_questions,
@@ -20,6 +20,7 @@ from qkv.knowledge.studies.setup import (
     train_next_token,
     training_and_held_out_questions,
 )
+from qkv.knowledge.studies.study_files import save_study
 
 NEXT_THEN_QUESTIONS, NEXT_WITH_QUESTIONS = "next token; questions after", "next token; questions mixed in"
 CLOZE_THEN_QUESTIONS, CLOZE_WITH_QUESTIONS = "cloze; questions after", "cloze; questions mixed in"

@@ -18,8 +18,9 @@ from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.templates import biographies, question_text, questions
 from qkv.knowledge.evaluation import accuracy
 from qkv.knowledge.intervals import difference_interval, wilson_interval
-from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people
+from qkv.knowledge.studies.study_files import save_study
 
 SETUP = StudySetup(people=400, exposures=60)
 MIN_PER_CITY = 20  # people of Pantheon; if every place had one person, there would be no frequent place to guess

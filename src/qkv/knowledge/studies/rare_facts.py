@@ -12,8 +12,9 @@ import numpy as np
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.intervals import difference_interval, wilson_interval
-from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
+from qkv.knowledge.studies.study_files import save_study
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 OFTEN = 5  # biographies of a person whose facts are not stated only once
