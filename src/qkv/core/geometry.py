@@ -39,11 +39,11 @@ def oblique_projector(keep: FloatArray, remove: FloatArray) -> FloatArray:
 
     It depends on the spans alone, so both bases are made orthonormal first: a short one beside a long one is not lost.
     """
-    kept, removed = np.linalg.qr(_of_one_size(keep))[0], np.linalg.qr(_of_one_size(remove))[0]
+    kept, removed = np.linalg.qr(of_one_size(keep))[0], np.linalg.qr(of_one_size(remove))[0]
     return kept @ np.linalg.pinv(np.hstack([kept, removed]))[: kept.shape[1]]
 
 
-def _of_one_size(columns: FloatArray) -> FloatArray:
+def of_one_size(columns: FloatArray) -> FloatArray:
     """Columns divided by powers of two, so that their largest entries are between a half and 1."""
     return np.ldexp(columns, -np.frexp(np.abs(columns).max(axis=0))[1])
 

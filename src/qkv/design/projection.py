@@ -13,10 +13,15 @@ from qkv.core.display import Card, Displayable, number, power
 from qkv.core.types import ArrayLike, FloatArray
 from qkv.core.validation import tensor
 from qkv.design.certificates.certificate import Certificate
+from qkv.design.certificates.results import differences, kept
+from qkv.design.subspaces import nearest_vectors, projector, vector_of
 from qkv.errors import QkvError, with_full_stop
 
 MIN_SINE = 1e-9
 """Two spans count as intersecting if the sine of the smallest angle between them is at most this."""
+
+MAX_CONDITION = 1e4
+"""Up to this condition number of both bases together, with columns of one size, float64 is enough."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -110,22 +115,32 @@ def project(A: ArrayLike, B: ArrayLike) -> Projection:
         problem = f"A has vectors of {a.shape[0]} numbers and B of {b.shape[0]}"
         raise QkvError(request, problem, "Give both bases as columns of vectors in one space")
     for name, basis in (("A", a), ("B", b)):
-        found = geometry.rank(basis)
-        if found < basis.shape[1]:
-            raise QkvError(
-                request,
-                f"the {basis.shape[1]} columns of {name} span only {found} dimension{'s' * (found != 1)}",
-                "Give independent columns; drop those that depend on the others",
-            )
-    x, y = geometry.principal_vectors(a, b)
-    if np.linalg.norm(a @ x - b @ y) <= MIN_SINE:
-        return _intersection(a, b, x, y)
+        _check_independent(request, name, basis)
+    conditioned = np.linalg.cond(geometry.of_one_size(np.hstack([a, b]))) <= MAX_CONDITION
+    for in_balls in (False, True) if conditioned else (True,):  # what is found is checked
+        found = _projection(a, b, in_balls)
+        if found is not None:
+            return found
+    problem = "their columns are so nearly dependent that numbers in float64 do not hold the answer"
+    raise QkvError(request, problem, "Give bases whose columns are further from dependent")
+
+
+def _projection(a: FloatArray, b: FloatArray, in_balls: bool) -> Projection | None:
+    """What is found in float64 or in balls; None where its certificate does not show it."""
+    x, y, apart = nearest_vectors(a, b, in_balls)
     orthonormal = geometry.are_orthonormal(np.hstack([a, b]))
-    m = a @ a.T if orthonormal else geometry.oblique_projector(a, b)
-    c = a.T if orthonormal else np.linalg.pinv(a) @ m
-    form = "A Aᵀ" if orthonormal else "oblique projector"
-    certificate = Certificate.issue("projection", {"A": a, "B": b, "M": m, "C": c})
-    return Projection(True, torch.from_numpy(m), torch.from_numpy(c.copy()), None, form, certificate)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
+    if apart <= MIN_SINE:
+        found = _intersection(a, b, x, y)
+    else:
+        m, c = (a @ a.T, a.T) if orthonormal else projector(a, b, in_balls)
+        if not (np.isfinite(m).all() and np.isfinite(c).all()):
+            return None
+        form = "A Aᵀ" if orthonormal else "oblique projector"
+        certificate = Certificate.issue("projection", {"A": a, "B": b, "M": m, "C": c})
+        found = Projection(True, torch.from_numpy(m), torch.from_numpy(c.copy()), None, form, certificate)
+    return None if any(differences(kept(found.to_json(), found.certificates), found.certificates)) else found
 
 
 def _intersection(a: FloatArray, b: FloatArray, x: FloatArray, y: FloatArray) -> Projection:
@@ -133,7 +148,19 @@ def _intersection(a: FloatArray, b: FloatArray, x: FloatArray, y: FloatArray) ->
     data = {"A": a, "B": b, "x": x, "y": y}
     exact = Certificate.issue("intersection", data)
     certificate = exact if exact.claims["exact"] <= 0 else Certificate.issue("intersection", data, "gap")
-    return Projection(False, None, None, torch.from_numpy(a @ x), "none", certificate)
+    return Projection(False, None, None, torch.from_numpy(vector_of(a, x)), "none", certificate)
+
+
+def _check_independent(request: str, name: str, basis: FloatArray) -> None:
+    """Refuse columns that are dependent, exactly or nearly, whatever their lengths."""
+    found = geometry.rank(geometry.of_one_size(basis))
+    if found < basis.shape[1]:
+        raise QkvError(
+            request,
+            f"the {basis.shape[1]} columns of {name} span only {found} dimension{'s' * (found != 1)}, to within 1e-10 "
+            "of their lengths",
+            "Give independent columns; drop those that depend on the others",
+        )
 
 
 def _basis(name: str, value: ArrayLike) -> FloatArray:

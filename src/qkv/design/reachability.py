@@ -15,6 +15,7 @@ from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike
 from qkv.core.validation import tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
+from qkv.design.certificates.results.reachability import distance_left
 from qkv.errors import QkvError, with_full_stop
 
 MAX_ENTRY = 1e60
@@ -121,9 +122,12 @@ def reach(
             problem = f"the largest entry of {name} is {size:.3g}"
             raise QkvError(request, problem, f"Scale {name} to entries near 1")
     best, distance = _best_multiple(x, i, u, y, q, k, v)
-    proof: Certificate | None = _separating_certificate(x, i, u, y, q, k, v)
-    at_least = max(0.0, float(proof.claims["distance"])) if proof else 0.0
-    proof = proof if at_least > 0 else None
+    separation = _separating_certificate(x, i, u, y, q, k, v)
+    left, allowed = distance_left(separation.data, best)
+    if bool(left.rad() <= allowed):  # with large scores float64 alone loses the distance
+        distance = float(left.mid())
+    at_least = max(0.0, float(separation.claims["distance"]))
+    proof = separation if at_least > 0 else None
     near = tol * float(y.norm())
     status = "reached" if distance <= near else "out of reach" if at_least > near else "undecided"
     return Reachability(status, best, distance, at_least, tol, proof)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy
+import torch
 
 import qkv
 from qkv.design.certificates.certificate import Certificate, save, verify_file
@@ -219,7 +221,7 @@ RATIOS = qkv.design.blend([[1.0], [0.0], [-1.0]], {0: 0.25, 1: 0.5, 2: 0.25})
         ([ROUGHLY], {"possible": True, "coordinates": [[7.0, 9.0]]}, ["possible", "coordinates"]),
         (
             [Certificate("intersection", PLANES, {"exact": 0.0, "gap": 1.0})],
-            {"possible": False, "shared": [1.0, 0.0, 0.0]}, ["possible", "shared"],
+            {"possible": False, "shared": [1.0, 0.0, 0.0]}, ["shared"],  # they share another vector
         ),
         (RATIOS.certificates, {"norm_at_least": 1e300, "gap": 2.0}, ["norm_at_least", "gap"]),
         (RATIOS.certificates, {"norm_at_least": 1e300}, ["norm_at_least"]),
@@ -280,6 +282,78 @@ def test_a_projection_of_vectors_of_very_unlike_lengths_is_shown_vector_by_vecto
     assert found.possible
     save(found.certificates, path, found.to_json())
     assert all(verify_file(path))
+
+
+def nearly_dependent():
+    """Pairs of bases with columns that differ by as little as 1e-9 of their length, in one basis or across both."""
+    draw = np.random.default_rng(7)
+    for i in range(60):
+        d = int(draw.integers(4, 8))
+        whole = i % 2 == 0
+        a, b = (draw.integers(-3, 4, (d, 2)) + 0.0 if whole else draw.standard_normal((d, 2)) for _ in range(2))
+        small = 10.0 ** draw.uniform(-9, -3)
+        if i % 3 == 0:
+            a[:, 1] = (a[:, 0] + small * a[:, 1]) * 10.0 ** draw.uniform(-8, 8)
+        elif i % 3 == 1:
+            b[:, 1] = b[:, 0] + small * b[:, 1]
+        else:
+            b[:, 0] = (a[:, 0] + small * b[:, 0]) * 10.0 ** draw.uniform(-8, 8)
+        if i % 8 == 0:
+            b[:, 1] = a[:, 0]
+        yield a, b
+
+
+def test_projections_of_nearly_dependent_bases_are_right_and_accepted(tmp_path):
+    seen = Counter()
+    for a, b in nearly_dependent():
+        try:
+            found = qkv.design.project(a, b)
+        except qkv.QkvError as why:
+            assert "dimension" in str(why) or "dependent" in str(why)
+            seen["refused"] += 1
+            continue
+        save(found.certificates, tmp_path / "c.json", found.to_json())
+        assert all(verify_file(tmp_path / "c.json")), [each.why for each in verify_file(tmp_path / "c.json")]
+        both = sympy.Matrix(np.hstack([a, b]).tolist()).applyfunc(sympy.Rational)
+        rank = both.rank()
+        assert found.possible or rank < both.shape[1] or found.certificate.claims["gap"] <= 1.01e-9
+        seen[found.possible] += 1
+    assert seen[True] > 20 and seen[False] > 3 and seen["refused"] < 20, seen
+
+
+def test_a_projection_of_nearly_dependent_bases_is_that_of_fractions():
+    a, b = np.array([[1.0], [2.0], [-1.0]]), np.array([[3.0, 3.0], [1.0, 1.0 + 2.0**-26], [-2.0, -2.0 + 2.0**-27]])
+    exact_a, both = (sympy.Matrix(m.tolist()).applyfunc(sympy.Rational) for m in (a, np.hstack([a, b])))
+    wanted = exact_a * (both.inv()[:1, :])
+    found = qkv.design.project(a, b)
+    assert np.allclose(found.matrix.numpy(), np.array(wanted.tolist(), dtype=float), rtol=1e-12)
+    shared = qkv.design.project([[0.0, -1e-7], [-2.0, -1.9999998]], [[3.0], [-2.0]])  # A spans the plane
+    assert not shared.possible and "exact" in shared.certificate.claims
+    assert abs(float(shared.shared @ torch.tensor([2.0, 3.0], dtype=torch.float64))) < 1e-6
+
+
+def test_how_near_a_multiple_comes_is_told_with_scores_that_float64_cannot_hold(tmp_path):
+    draw, refused = np.random.default_rng(3), 0
+    for _ in range(12):
+        x = np.hstack([draw.standard_normal((3, 2)) * 10.0 ** draw.uniform(5, 12), np.zeros((3, 1))])
+        target = [*x.mean(0)[:2], float(np.abs(x).max())]
+        found = qkv.design.reach(x, 0, [*draw.standard_normal(2), 0.0], target)
+        save(found.certificates, tmp_path / "c.json", found.to_json())
+        refused += not all(verify_file(tmp_path / "c.json"))
+    assert not refused
+
+
+def test_the_sink_of_given_texts_has_its_number_in_the_vocabulary(tmp_path):
+    words = qkv.design.Vocabulary.side_by_side(np.eye(5), length=4)
+    texts = qkv.design.Sequences(words, [[3, 1, 4, 1], [3, 4, 4]])  # the certificate numbers 1, 3 and 4
+    found = qkv.design.wire_texts(texts, qkv.design.duplicate(sink=3))
+    assert found.possible and found.certificate.data["sink"] == 1
+    save(found.certificates, tmp_path / "c.json", found.to_json())
+    assert all(verify_file(tmp_path / "c.json"))
+    result = as_saved(found)
+    for sink in (0, None, 1.5, True, "3"):
+        changed = {**result, "rule": {"name": "duplicate", "sink": sink}}
+        assert [each.field for each in differences(changed, found.certificates)] == ["rule"]
 
 
 def honest_designs():

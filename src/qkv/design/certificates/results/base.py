@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from flint import arb
 
 from qkv.core.types import FloatArray
 
@@ -162,7 +161,3 @@ def are_numbers(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(are_numbers, value))
     return isinstance(value, np.ndarray) or is_number(value)
-
-
-def dot(one: Sequence[arb], other: Sequence[arb]) -> arb:
-    return sum((a * b for a, b in zip(one, other, strict=True)), arb(0))

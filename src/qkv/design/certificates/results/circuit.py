@@ -10,6 +10,7 @@ from qkv.design.certificates.results.base import (
     UNCOVERED,
     Family,
     Saved,
+    is_number,
     norm_at_least,
     numbers,
     of_claim,
@@ -33,10 +34,14 @@ def _scope(saved: Saved, value: Any) -> str:
 
 
 def _rule(saved: Saved, value: Any) -> str:
-    """The name of the rule and its sink."""
+    """The name of the rule and its sink. A certificate about given texts numbers only the tokens that they hold, in
+    order; the sink of the result has the number that it has among all, which nothing certifies."""
     if not isinstance(value, dict) or set(value) != {"name", "sink"} or value["name"] != saved.first.data["rule"]:
         return verdict(False)
-    return verdict(same(value["sink"], saved.first.data.get("sink")))
+    sink, held = value["sink"], saved.first.data.get("sink")
+    if saved.first.kind == EVERY or sink is None or held is None:
+        return verdict(same(sink, held))
+    return verdict(is_number(sink) and float(sink).is_integer() and sink >= float(held))
 
 
 def _rules(saved: Saved, value: Any) -> str:

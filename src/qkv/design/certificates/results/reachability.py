@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb, arb_mat, ctx
 
 from qkv.design.certificates.ball_arithmetic import exponentials, flat, matrix, norm
 from qkv.design.certificates.results.base import (
@@ -12,7 +13,6 @@ from qkv.design.certificates.results.base import (
     PRECISION,
     Family,
     Saved,
-    dot,
     is_number,
     numbers,
     of_claim,
@@ -21,17 +21,18 @@ from qkv.design.certificates.results.base import (
 )
 
 OUT_OF_REACH = "unreachable"
+PRECISIONS = (512, 2048)
+"""Bits that are tried in turn."""
 
 
 def _possible(saved: Saved, value: Any) -> str:
     """Whether the multiple brings the token to within tol of the target, or no multiple does."""
-    tol = arb(saved.tol)
     with ctx.workprec(PRECISION):
-        wanted = norm(flat(matrix(numbers(saved.first.data["target"]))))
+        wanted = arb(saved.tol) * norm(flat(matrix(numbers(saved.first.data["target"]))))
         if value is False:
-            return verdict(bool(arb(float(saved.first.claims["distance"])) > tol * wanted))
+            return verdict(bool(arb(float(saved.first.claims["distance"])) > wanted))
         distance, error = _distance(saved)
-        return verdict(value is True and bool(distance <= tol * wanted + error))
+        return verdict(value is True and bool(distance <= wanted + error))
 
 
 def _nearness(saved: Saved, value: Any) -> str:
@@ -44,17 +45,38 @@ def _nearness(saved: Saved, value: Any) -> str:
 
 
 def _distance(saved: Saved) -> tuple[arb, arb]:
-    """How far the token's output is from the target at the multiple, and the rounding that is allowed."""
-    data, multiple = saved.first.data, saved.result["multiple"]
+    multiple = saved.result["multiple"]
     if not is_number(multiple):
         raise ValueError("multiple is no number")
-    q, k, v, along = (matrix(numbers(data[name])) for name in ("Q", "K", "V", "along"))
-    rows, token = [matrix(row) for row in numbers(data["X"])], int(data["token"])
-    rows[token] = rows[token] + arb(float(multiple)) * along
-    own, keys, values = flat(q * rows[token]), [flat(k * row) for row in rows], [flat(v * row) for row in rows]
-    raw, total = exponentials([dot(own, key) for key in keys])
-    output = [dot(raw, column) / total for column in zip(*values, strict=True)]
-    wanted = flat(matrix(numbers(data["target"])))
+    return distance_left(saved.first.data, float(multiple))
+
+
+def distance_left(data: Mapping[str, Any], multiple: float) -> tuple[arb, arb]:
+    """How far a multiple leaves a token's output from the target, and the rounding that a result may have in it.
+
+    Args:
+        data: The data of a certificate: X, Q, K, V, along, target and token.
+        multiple: The multiple of the direction that is added to the token.
+
+    Returns:
+        The distance and the allowance, as balls.
+    """
+    for bits in PRECISIONS:  # of scores near 10^200 and more, the differences need them all
+        with ctx.workprec(bits):
+            distance, error = _left(data, multiple)
+            if bool(distance.rad() <= error / 2):
+                break
+    return distance, error
+
+
+def _left(data: Mapping[str, Any], multiple: float) -> tuple[arb, arb]:
+    x, q, k, v, along = (matrix(numbers(data[name])) for name in ("X", "Q", "K", "V", "along"))
+    token, wanted = int(data["token"]), flat(matrix(numbers(data["target"])))
+    for i in range(x.ncols()):
+        x[token, i] += arb(multiple) * along[i, 0]
+    own = q * arb_mat([[x[token, i]] for i in range(x.ncols())])
+    raw, total = exponentials(flat(x * (k.transpose() * own)))
+    output = [each / total for each in flat(arb_mat(1, len(raw), raw) * (x * v.transpose()))]
     off = norm([o - t for o, t in zip(output, wanted, strict=True)])
     return off, arb(NEAR) * (norm(output) + norm(wanted))
 
