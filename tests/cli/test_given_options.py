@@ -220,3 +220,17 @@ def test_theorems_of_documents_of_one_name_have_names_of_their_own(tmp_path, mon
     texts = [("a/x.md", ""), ("b/x.md", ""), ("a-b.md", ""), ("a_b.md", ""), ("x_of_2.md", ""), ("7.md", "")]
     assert not list(claims._checked(texts, 1.0, tmp_path))
     assert len(set(seen)) == len(texts) and seen[:3] == ["x", "x_of_2", "a_b"] and seen[-1] == "claims_7"
+
+
+@pytest.mark.parametrize("names", [("Keys.csv", "keys.csv"), ("K\u00e9ys.csv", "Ke\u0301ys.csv")])
+def test_an_input_is_not_replaced_under_a_name_of_other_case_or_composition(names, tmp_path, monkeypatch, shell):
+    """On a file system to which both names are one; a second name of the file stands for that here."""
+    monkeypatch.chdir(tmp_path)
+    Path(names[0]).write_text("1,0\n0,1\n1,1\n")
+    Path(names[1]).hardlink_to(names[0])
+    done = shell("design", "copyable", names[0], "--save", names[1])
+    assert done.code == 2 and "it would replace the file of" in done.err
+    Path("other").mkdir()
+    Path("other", names[0].replace("csv", "json")).hardlink_to(names[0])  # a name elsewhere can be replaced
+    assert shell("design", "copyable", names[0], "--save", Path("other", names[0].replace("csv", "json"))).code == 0
+    assert Path(names[0]).read_text() == "1,0\n0,1\n1,1\n"

@@ -301,12 +301,14 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next_claim_and_others_
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) for _ in range(2)
     )
     theirs = [Path(process.stdout.readline().strip()) for process in (alive, dead)]
-    (tmp_path / "other-1").mkdir()
+    others = ["other-1", "claim-", "claim-notes", "claim-20260101", "claim-ABCDEFGH", "claim-abcdefghi"]
+    for name in others:
+        (tmp_path / name).mkdir()
     dead.kill()
     dead.wait()
     mine = ClaimedFolder("claim-")
     left = sorted(p.name for p in tmp_path.iterdir())
-    assert left == sorted(["other-1", theirs[0].name, mine.path.name])
+    assert left == sorted([*others, theirs[0].name, mine.path.name])
     mine.remove()
     mine.remove()
     assert not mine.path.exists()

@@ -238,6 +238,16 @@ def test_a_run_that_fails_leaves_what_others_put_into_its_folder_meanwhile(
     assert {path for path in contents(out) if (out / path).is_file()} == {"other/config.json", "notes.txt"}
 
 
+def test_finetuning_continues_no_run_that_it_did_not_create(text, questions, config, settings, tmp_path, contents):
+    base = tmp_path / "base"
+    with pytest.raises(ZeroDivisionError):
+        runs.pretrain(text, base, config, settings, callback=lambda step, *rest: 1 // (step < 5))
+    before = contents(base)
+    with pytest.raises(QkvError, match="the run there was not made by finetuning"):
+        runs.finetune(base, questions, base, resume=True)
+    assert contents(base) == before
+
+
 def test_an_interrupt_while_a_run_is_created_leaves_nothing(config, settings, tmp_path, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt

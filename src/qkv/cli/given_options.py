@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -74,28 +75,29 @@ def refuse_overwriting(context: typer.Context, **resolved: object) -> None:
     """
     values = {**context.params, **resolved}
     inputs = [(name, path) for name, value in values.items() if name not in OUTPUTS for path in _paths(value)]
-    read = {path: name for name, path in inputs if not path.is_dir()}
+    read = {_place(path): name for name, path in inputs if not path.is_dir()}
     folders = {path: name for name, path in inputs if path.is_dir()}
-    recorded = {file: name for path, name in folders.items() for file in _trained_on(path)}
+    recorded = {_place(file): name for path, name in folders.items() for file in _trained_on(path)}
     if values.get("resume") is True:
-        recorded |= {file: "out" for path in _paths(values.get("out")) for file in _trained_on(path)}
+        recorded |= {_place(file): "out" for path in _paths(values.get("out")) for file in _trained_on(path)}
     from_stdin = "-" in {str(each) for name, value in values.items() if name not in OUTPUTS for each in _each(value)}
-    written: dict[Path, str] = {}
+    written: dict[object, str] = {}
     outputs = [(name, path) for name, value in values.items() if name in OUTPUTS for path in _paths(value)]
     for name, path in outputs:
         for file in _replaced(context, name, path, values.get("resume") is True):
-            if file in read:
-                problem = f"it would replace the file of {_written(context, read[file])}, which is read"
-            elif file in written:
-                problem = f"{_written(context, written[file])} is written to the same file"
-            elif file in recorded:
-                problem = f"it would replace the file that {_written(context, recorded[file])} is trained on"
+            place = _place(file)
+            if place in read:
+                problem = f"it would replace the file of {_written(context, read[place])}, which is read"
+            elif place in written:
+                problem = f"{_written(context, written[place])} is written to the same file"
+            elif place in recorded:
+                problem = f"it would replace the file that {_written(context, recorded[place])} is trained on"
             elif from_stdin and _is_stdin(file):
                 problem = "it would replace the file that standard input comes from"
             elif file == path and file.parent in folders and _is_of_model(file.name):
                 problem = f"it would replace a file of the model in {file.parent.name}, which is read"
             else:
-                written[file] = name
+                written[place] = name
                 continue
             raise QkvError(f"{_written(context, name)} {path.name}", problem, "Give another path")
 
@@ -112,6 +114,19 @@ def _replaced(context: typer.Context, name: str, output: Path, resume: bool) -> 
                     yield from [path.resolve() for path in output.glob(pattern)]
     elif not output.is_dir():
         yield output
+
+
+def _place(file: Path) -> object:
+    """What two paths of one file have in common, also where the file system ignores case or how letters are composed.
+
+    Names of one file in other folders are places of their own: replacing one leaves the others.
+    """
+    name = unicodedata.normalize("NFC", file.name).casefold()
+    try:
+        found, folder = file.stat(), file.parent.stat()
+    except (OSError, ValueError):
+        return file
+    return name, found.st_dev, found.st_ino, folder.st_dev, folder.st_ino
 
 
 def _is_of_model(name: str) -> bool:

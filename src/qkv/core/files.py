@@ -42,6 +42,7 @@ TEMPORARY_PREFIX = ".qkv-tmp-"
 _TEMPORARY_NAME = re.compile(
     rf"{re.escape(TEMPORARY_PREFIX)}[0-9a-f]{{12}}(\.[^.]+)?"
 )  # as _create_temporary makes them
+_CLAIMED_SUFFIX = re.compile(r"[a-z0-9_]{8}")  # as tempfile.mkdtemp makes them
 Writing = Callable[[Path], AbstractContextManager[Path]]
 """`replacing`, `creating`, or a function like them: how a finished file comes to its name."""
 _UNFINISHED: set[Path] = set()  # temporary files that this process is writing
@@ -237,7 +238,8 @@ def _is_abandoned(found: os.stat_result, path: Path) -> bool:
 class ClaimedFolder:
     """A new folder in the system's temporary folder, locked until it is removed or this process ends.
 
-    Folders of the same prefix whose lock is free are removed first: the processes that claimed them were killed.
+    Folders of the same prefix whose lock is free are removed first: the processes that claimed them were killed. They
+    have names and permissions as `tempfile.mkdtemp` gives them; a user who gives a folder both loses it.
 
     Attributes:
         path: The folder.
@@ -245,8 +247,11 @@ class ClaimedFolder:
 
     def __init__(self, prefix: str) -> None:
         for other in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+            if not _CLAIMED_SUFFIX.fullmatch(other.name.removeprefix(prefix)):
+                continue
             if (handle := _lock_folder(other, wait=False)) is not None:
-                shutil.rmtree(other, ignore_errors=True)
+                if stat.S_IMODE(os.fstat(handle).st_mode) == 0o700:
+                    shutil.rmtree(other, ignore_errors=True)
                 os.close(handle)
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=prefix))

@@ -26,7 +26,7 @@ from qkv.errors import QkvError, QkvWarning, kind_of
 from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
-from qkv.train import checkpoint, creation, loop, tokenizers
+from qkv.train import checkpoint, creation, loop, run_data, tokenizers
 from qkv.train.creation import Creation
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
@@ -37,17 +37,7 @@ from qkv.train.distributed import process_group
 from qkv.train.loop import Job, StepCallback, TrainResult, torch_threads, train_locked
 from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER, is_own_log
 from qkv.train.recipes import CUSTOM, Plan, RecipeName, check_fields, plan_finetuning, plan_pretraining
-from qkv.train.run_data import (
-    TEXT_FILE,
-    DerivedText,
-    KeptText,
-    QuestionSource,
-    TextSource,
-    data_record,
-    origin,
-    same_data,
-    texts_of,
-)  # fmt: skip
+from qkv.train.run_data import DerivedText, KeptText, QuestionSource, TextSource
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
 from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
 from qkv.train.run_lock import run_lock
@@ -176,9 +166,9 @@ def pretrain(
             missing = f"there is no run in {folder} to go on with, and no text" if resume else "there is no text"
             raise QkvError("pretraining", missing, "Give a text (--text FILE, one text per line), or texts in Python")
         source = KeptText.of(text, folder) if isinstance(text, DerivedText) else text
-        texts = texts_of(source)
+        texts = run_data.texts_of(source)
         shape, made = _with_tokenizer(plan, texts)
-        data = data_record(source, questions, plan.settings.objective)
+        data = run_data.data_record(source, questions, plan.settings.objective)
         settings = plan.settings_for(len(texts))
         return _write_new_run(folder, shape, settings, data, made, None, plan.recipe, plan.minutes, source)
 
@@ -249,6 +239,8 @@ def finetune(
 
     def check() -> None:
         check_fields(changes, TrainSettings)
+        if "parent" not in read_description(folder).data:
+            raise QkvError(f"resuming {folder}", "the run there was not made by finetuning", "Give another folder")
         given = {} if settings is None else settings.to_json()
         _check_same_options(folder, recipe, minutes, {**given, **changes})
 
@@ -380,7 +372,7 @@ def _write_new_run(
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
     check_no_run(folder)
-    names = (*NEW_RUN_FILES, TEXT_FILE) if isinstance(text, KeptText) else NEW_RUN_FILES
+    names = (*NEW_RUN_FILES, run_data.TEXT_FILE) if isinstance(text, KeptText) else NEW_RUN_FILES
     with creation.creation(folder, names) as made:
         if isinstance(text, KeptText):
             text.write(made.writing)
@@ -431,9 +423,13 @@ def _create_finetuned(
         read = text if text is not None else parent.data.get("path")
         if read is None:
             raise QkvError(request, "the objective cloze needs the text that it read", "Give text")
-        data = data_record(read, questions, CLOZE)
+        data = run_data.data_record(read, questions, CLOZE)
     else:
-        data = {"kind": "questions", **origin(questions), "frames": question_frames((), read_questions(questions))}
+        data = {
+            "kind": "questions",
+            **run_data.origin(questions),
+            "frames": question_frames((), read_questions(questions)),
+        }
     count = len(read_questions(questions)) if plan.epochs is not None else 0
     return _write_new_run(
         folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
@@ -519,7 +515,8 @@ def _job(folder: Path, given: tuple[Any, Any], callback: StepCallback | None, an
         raise QkvError(f"resuming {folder}", "it was imported, not trained", "Export it, or generate from it")
     records = (run.data, run.data.get("questions"))
     data, questions = (
-        None if record is None else same_data(folder, each, record) for each, record in zip(given, records, strict=True)
+        None if record is None else run_data.same_data(folder, each, record)
+        for each, record in zip(given, records, strict=True)
     )
     source, held_out = _examples(run, data, questions, announce and run.step == 0)
     return Job(folder, run.model, source, run.settings, held_out, callback)
