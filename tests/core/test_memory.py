@@ -187,6 +187,8 @@ def test_a_refusal_does_not_list_a_thousand_labels():
         (lambda: Memory(KEYS, labels=np.array("abc")), "3 keys and 1 labels"),
         (lambda: Memory(KEYS, labels=["a", None, "c"]), "None is given as a label"),
         (lambda: Memory(KEYS, labels=[0.0, 1.0, 2.0]), "0.0 is given as a label"),
+        (lambda: Memory(KEYS, labels=[1, "1", 2]), "two items share the label 1"),
+        (lambda: Memory(KEYS, labels=[10**5000, 1, 2]), "more than 30 digits is given as a label"),
         (lambda: Memory(KEYS, labels=[True, False, 2]), "True is given as a label"),
         (lambda: Memory.orthonormal(4, 3), "at most 3 vectors can be orthogonal"),
         (lambda: Memory.orthonormal(0, 3), "n is 0"),

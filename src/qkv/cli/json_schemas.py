@@ -165,7 +165,7 @@ class KeySelectability(Fields):
     """Whether some query can select one key."""
 
     item: Label
-    possible: bool
+    possible: Annotated[bool | None, Field(description="null where a margin is excluded only above margin_at_most.")]
     query: Vector | None
     margin: Annotated[float | None, Field(description="null where no query selects it, or where it is the only key.")]
     combination: dict[str, float] | None
@@ -178,6 +178,7 @@ class Copyable(Fields):
     keys: int
     possible: int
     impossible: int
+    undecided: int
     answers: list[KeySelectability]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from qkv.errors import QkvError, kind_of
 
 MAX_GENERATED = 2**28
 """Numbers in the generated keys and values, at most: their factorisation takes a few times as much memory."""
+MAX_LABEL = 10**30
+"""Whole numbers from here on are no labels: nobody could read them."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -266,11 +269,13 @@ def _labels(request: str, labels: Any, n: int) -> tuple[Label, ...]:
     out = [_label(label) for label in given]
     if None in out:
         odd = given[out.index(None)]
-        raise QkvError(request, f"{odd!r} is given as a label", "Give strings or whole numbers as labels")
+        shown = "a number of more than 30 digits" if isinstance(odd, int) and not isinstance(odd, bool) else f"{odd!r}"
+        raise QkvError(request, f"{shown} is given as a label", "Give strings or whole numbers as labels")
     if len(out) != n:
         raise QkvError(request, f"there are {n} keys and {len(out)} labels", "Give one label for each key")
     known = tuple(label for label in out if label is not None)
-    twice = sorted({str(label) for label in known if known.count(label) > 1}) if len(set(known)) < n else []
+    names = [str(label) for label in known]  # 1 and "1" look the same wherever they are shown, saved or typed
+    twice = sorted({name for name, count in Counter(names).items() if count > 1})
     if twice:
         raise QkvError(request, f"two items share the label {_listed(twice)}", "Give each item a label of its own")
     return known
@@ -283,9 +288,10 @@ def _label(value: Any) -> Label | None:
     if isinstance(value, bool | np.bool_):
         return None
     try:
-        return operator.index(value)
+        whole_number = operator.index(value)
     except TypeError:
         return None
+    return whole_number if abs(whole_number) < MAX_LABEL else None
 
 
 def _listed(labels: tuple[Label, ...] | list[str], most: int = 12) -> str:

@@ -15,7 +15,7 @@ from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike
 from qkv.core.validation import tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
-from qkv.design.certificates.results.reachability import distance_left
+from qkv.design.certificates.results.reachability import distance_left, is_within
 from qkv.errors import QkvError, with_full_stop
 
 MAX_ENTRY = 1e60
@@ -121,21 +121,19 @@ def reach(
         if size != 0 and not 1 / MAX_ENTRY < size < MAX_ENTRY:
             problem = f"the largest entry of {name} is {size:.3g}"
             raise QkvError(request, problem, f"Scale {name} to entries near 1")
-    best, distance = _best_multiple(x, i, u, y, q, k, v)
+    best = _best_multiple(x, i, u, y, q, k, v)
     separation = _separating_certificate(x, i, u, y, q, k, v)
-    left, allowed = distance_left(separation.data, best)
-    if bool(left.rad() <= allowed):  # with large scores float64 alone loses the distance
-        distance = float(left.mid())
+    distance = float(distance_left(separation.data, best).mid())  # with large scores float64 alone loses it
     at_least = max(0.0, float(separation.claims["distance"]))
     proof = separation if at_least > 0 else None
-    near = tol * float(y.norm())
-    status = "reached" if distance <= near else "out of reach" if at_least > near else "undecided"
+    reached, near = is_within(separation.data, best, tol), tol * float(y.norm())
+    status = "reached" if reached else "out of reach" if at_least > near * (1 + 1e-12) else "undecided"
     return Reachability(status, best, distance, at_least, tol, proof)
 
 
 def _best_multiple(
     x: torch.Tensor, i: int, u: torch.Tensor, y: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
-) -> tuple[float, float]:
+) -> float:
     """The best multiple on a geometric grid, refined by golden-section search around the best point."""
 
     def distance(r: float) -> float:
@@ -153,8 +151,7 @@ def _best_multiple(
     for _ in range(80):
         a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, b) if distance(float(a)) < distance(float(b)) else (a, high)
-    best = float(min((grid[at], (low + high) / 2), key=lambda r: distance(float(r))))
-    return best, distance(best)
+    return float(min((grid[at], (low + high) / 2), key=lambda r: distance(float(r))))
 
 
 def _separating_certificate(

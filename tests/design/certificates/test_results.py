@@ -284,6 +284,30 @@ def test_a_projection_of_vectors_of_very_unlike_lengths_is_shown_vector_by_vecto
     assert all(verify_file(path))
 
 
+def test_a_key_whose_margin_is_only_bounded_is_undecided():
+    data = {"keys": np.eye(2), "possible": [0, 0], "queries": [], "offsets": [0, 1, 2], "indices": [1, 0],
+            "weights": [1, 1]}  # fmt: skip
+    weak = Certificate("copyable", data, {"margin": [], "margin_at_most": [1.5, 1.5]})
+    assert weak.verify()
+    row = {"query": None, "margin": None, "margin_at_most": 1.5}
+    answers = [{"item": i, "possible": None, **row, "combination": {str(1 - i): 1.0}} for i in (0, 1)]
+    undecided = {"keys": 2, "possible": 0, "impossible": 0, "undecided": 2, "answers": answers}
+    assert not list(differences(undecided, [weak]))
+    for change in ({"impossible": 2}, {"undecided": 0}, {"possible": 2}):
+        assert [each.field for each in differences({**undecided, **change}, [weak])] == list(change)
+    decided = [{**answer, "possible": False} for answer in answers]
+    assert [each.field for each in differences({**undecided, "answers": decided}, [weak])] == ["answers"]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_labels_may_be_integers_that_float64_would_round(suffix, tmp_path):
+    memory = qkv.Memory(KEYS, labels=[2**53 + 1, 2**63 + 1, 5])
+    for found in (qkv.design.copy(memory, 5), qkv.design.copyable(memory)):
+        save(found.certificates, tmp_path / f"c{suffix}", {"labels": list(memory.labels), **found.to_json()})
+        assert all(verify_file(tmp_path / f"c{suffix}"))
+    assert [each.field for each in differences({"keys": 2**53 + 1}, found.certificates)] == ["keys"]
+
+
 def nearly_dependent():
     """Pairs of bases with columns that differ by as little as 1e-9 of their length, in one basis or across both."""
     draw = np.random.default_rng(7)

@@ -5,8 +5,8 @@ of "result" are compared with the certificates where a file is verified: see res
 
 - JSON: {"format", "result", "certificates": [certificate, …]}, or one certificate alone. A certificate is {"kind",
   "data", "claims"}, perhaps with "format"; `data` and `claims` are objects without duplicate names. Numbers are
-  float64: integers that it would round, NaN and infinities are refused; infinite bounds are the strings "inf" and
-  "-inf".
+  float64: integers that it would round, NaN and infinities are refused (only labels in the result may be such
+  integers); infinite bounds are the strings "inf" and "-inf".
 - safetensors: the same list of certificates as JSON in the metadata, and float64 tensors named "0.data.keys": the
   number of the certificate in decimal digits, "data" or "claims", and a name that the metadata does not hold.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ from qkv.errors import QkvError, kind_of
 
 FORMAT = "qkv-certificate/1"
 SUFFIXES = (".json", ".safetensors")
+LONG_INTEGER = re.compile(r"(?<![\d.])\d{16}")
+"""Digits that may be those of an integer beyond 2^53."""
 MAX_JSON_BYTES = 2**31
 """Larger JSON files are refused: parsing them would take many times as much memory."""
 
@@ -130,6 +133,8 @@ def _read_safetensors(path: Path) -> tuple[list[Any], Any]:
         _check_names("the metadata", metadata, required=("certificates",), allowed=("format", "result"))
         _check_format(metadata)
         entries = _parse_json(metadata["certificates"])
+        if LONG_INTEGER.search(metadata["certificates"]):
+            _refuse_rounded(entries)
         if not isinstance(entries, list):
             raise ValueError("its certificates are not a list")
         for key in handle.keys():  # noqa: SIM118 - a safetensors handle is not a mapping
@@ -161,9 +166,12 @@ def _read_json(path: Path) -> tuple[list[Any], Any]:
     if size > MAX_JSON_BYTES:
         request = f"reading certificates from {path}"
         raise QkvError(request, f"{size:,} bytes are too many for JSON", "Save it as .safetensors")
-    document = _parse_json(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    document = _parse_json(text)
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
+    if LONG_INTEGER.search(text):
+        _refuse_rounded({name: each for name, each in document.items() if name != "result"})
     if "certificates" not in document:
         return [document], {}
     _check_names("the document", document, required=("certificates",), allowed=("format", "result"))
@@ -205,15 +213,17 @@ def _check_format(document: Mapping[str, Any]) -> None:
 
 def _parse_json(text: str) -> Any:
     """JSON in which an object has no name twice: of two bounds, a reader would not know which was checked."""
-    return parse_json(text, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse_constant)
+    return parse_json(text, parse_float=_decimal, parse_constant=_refuse_constant)
 
 
-def _whole(text: str) -> int:
-    """An integer that float64 holds exactly."""
-    value = int(text)
-    if abs(value) > 2**53 and (abs(value) >= 2**1024 or int(float(value)) != value):
-        raise ValueError(f"float64 would round the integer {text[:30]}")
-    return value
+def _refuse_rounded(value: Any) -> None:
+    """Refuse integers that float64 would round; labels in a result may be such, numbers of a certificate may not."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > 2**53 and (abs(value) >= 2**1024 or int(float(value)) != value):
+            raise ValueError(f"float64 would round the integer {str(value)[:30]}")
+    elif isinstance(value, list | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            _refuse_rounded(each)
 
 
 def _decimal(text: str) -> float:

@@ -15,13 +15,12 @@ from qkv.core.display import Card, Displayable, lower_bound, number, plain, powe
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Item, Labels
 from qkv.design.certificates.certificate import Certificate
+from qkv.design.certificates.results.copyable import negligible_margin
 from qkv.design.hull.active_set import decide
 from qkv.design.hull.cascade import decide_all
 from qkv.parallel import Progress, WorkerPool
 
 MAX_CARD_ROWS = 12
-UNDECIDED_MARGIN = 1e-9
-"""A key counts as undecided if its margin is only bounded by more than this fraction of the radius of the keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +132,7 @@ class Copyable(Displayable):
     @property
     def undecided(self) -> Tensor:
         """Those of `interior` whose bound on the margin is not negligible; normally there are none."""
-        radius = (self.memory.keys - self.memory.keys.mean(0)).norm(dim=1).max()
-        return self.interior[self.margins_at_most > UNDECIDED_MARGIN * radius]
+        return self.interior[self.margins_at_most > negligible_margin(self.memory.keys.numpy())]
 
     @property
     def certificate(self) -> Certificate:
@@ -172,9 +170,13 @@ class Copyable(Displayable):
         return Card("Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note)
 
     def to_json(self) -> dict[str, Any]:
-        """Every decision with its query or combination."""
-        answers = [plain(a) for a in self]
-        counts = {"keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior)}
+        """Every decision with its query or combination; `possible` is null for keys that are undecided."""
+        undecided = set(self.undecided.tolist())
+        answers = [plain(a) | ({"possible": None} if j in undecided else {}) for j, a in enumerate(self)]
+        counts = {
+            "keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior) - len(undecided),
+            "undecided": len(undecided),
+        }  # fmt: skip
         return {**counts, "answers": answers}
 
 

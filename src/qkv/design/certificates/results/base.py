@@ -23,6 +23,7 @@ class Stated(Protocol):
 
 
 UNCOVERED = "no certificate covers it"
+NOT_SHOWN = "its certificate does not show it"
 DIFFERENT = "it is not what the certificate holds"
 NEAR = 1e-8
 """Relative error of what a result has in float64: a vector in two spans, the output of a token."""
@@ -94,13 +95,12 @@ def of_data(name: str) -> Check:
 
 
 def of_claim(name: str) -> Check:
-    """The check that a field is a claim of the first certificate: the largest of several, where it is one number."""
+    """The check that a field is a claim of the first certificate, or the largest of its numbers."""
 
     def check(saved: Saved, value: Any) -> str:
         if name not in saved.first.claims:
             return UNCOVERED
-        held = numbers(saved.first.claims[name])
-        return verdict(same(value, held.max() if is_number(value) else held))
+        return verdict(is_number(value) and same(value, numbers(saved.first.claims[name]).max()))
 
     return check
 
@@ -152,8 +152,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of JSON is one number: neither true nor false, nor a text that looks like one."""
-    return isinstance(value, np.number | int | float) and not isinstance(value, bool)
+    """Whether a value of JSON is one number that float64 holds: no truth value, nor a text that looks like a number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= 2**53 or (abs(value) < 2**1024 and int(float(value)) == value)
+    return isinstance(value, np.number | float)
 
 
 def are_numbers(value: Any) -> bool:

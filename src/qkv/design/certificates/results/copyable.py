@@ -8,28 +8,50 @@ from typing import Any
 
 import numpy as np
 
+from qkv.core.types import FloatArray
 from qkv.design.certificates.results.base import Check, Family, Saved, Stated, labels, numbers, same, verdict
 
+NEGLIGIBLE = 1e-9
+"""A key counts as one that no query selects if no margin is above this fraction of the radius of the keys."""
 
-def _count(of: Sequence[float] | None) -> Check:
-    """The check of a number of keys: of all, or of those that can or cannot be selected."""
+WHOLE = 1e-9
+"""Weights of a combination sum to 1 to within this."""
 
-    def check(saved: Saved, value: Any) -> str:
-        possible = numbers(saved.first.data["possible"])
-        return verdict(same(value, float(len(possible) if of is None else np.isin(possible, of).sum())))
 
-    return check
+def negligible_margin(keys: FloatArray) -> float:
+    """The margin up to which a key counts as one that no query selects.
+
+    Args:
+        keys: Keys as rows.
+
+    Returns:
+        NEGLIGIBLE times the largest distance of a key from their mean.
+    """
+    exponent = int(np.frexp(np.abs(keys).max())[1])  # squares of scaled keys neither overflow nor underflow
+    scaled = np.ldexp(keys, -exponent)
+    return float(np.ldexp(NEGLIGIBLE * np.linalg.norm(scaled - scaled.mean(axis=0), axis=1).max(), exponent))
+
+
+def _count(of: bool | None) -> Check:
+    """The check of a number of keys: of those with a decision, or of those that are undecided."""
+    return lambda saved, value: verdict(same(value, float([row["possible"] for row in _rows(saved)].count(of))))
+
+
+def _keys(saved: Saved, value: Any) -> str:
+    return verdict(same(value, float(len(saved.first.data["keys"]))))
 
 
 def _answers(saved: Saved, value: Any) -> str:
     """The decisions about all keys, one for each row of the certificate, with the names of the items."""
-    expected = list(_decisions(saved.first))
+    expected = _rows(saved)
     if not isinstance(value, list) or len(value) != len(expected):
         return verdict(False)
     names = saved.result.get("labels")
     names = [answer["item"] for answer in value] if names is None else names
+    plain = all(isinstance(name, str | int) and not isinstance(name, bool) for name in names)
     return verdict(
-        len(set(names)) == len(names) == len(value)
+        plain
+        and len(set(map(str, names))) == len(names) == len(value)
         and all(map(_is_decision, value, expected, names, [names] * len(value)))
     )
 
@@ -43,15 +65,22 @@ def _is_decision(given: dict[str, Any], row: dict[str, Any], label: Any, names: 
     else:
         indices, weights = members
         named = list(combination) == [str(names[i]) for i in indices] and same(list(combination.values()), weights)
+        named = named and abs(float(np.sum(weights)) - 1) <= WHOLE
     return named and all(same(given[name], row[name]) for name in ("query", "margin", "margin_at_most"))
 
 
+def _rows(saved: Saved) -> list[dict[str, Any]]:
+    return list(_decisions(saved.first))
+
+
 def _decisions(certificate: Stated) -> Iterator[dict[str, Any]]:
+    """For each key whether a query selects it: yes, no, or, where the bound on margins is not negligible, unknown."""
     data, claims = certificate.data, certificate.claims
     queries, margins = iter(data["queries"]), iter(np.atleast_1d(numbers(claims.get("margin", []))))
     offsets, weights = numbers(data["offsets"]).astype(int), numbers(data["weights"])
     indices = numbers(data["indices"]).astype(int)
     at_most, row = np.atleast_1d(numbers(claims.get("margin_at_most", []))), 0
+    negligible = negligible_margin(numbers(data["keys"]))
     for possible in numbers(data["possible"]):
         if possible:
             margin = float(next(margins))
@@ -62,7 +91,7 @@ def _decisions(certificate: Stated) -> Iterator[dict[str, Any]]:
         else:
             span = slice(offsets[row], offsets[row + 1])
             yield {
-                "possible": False, "query": None, "margin": None,
+                "possible": False if at_most[row] <= negligible else None, "query": None, "margin": None,
                 "combination": (indices[span].tolist(), weights[span]), "margin_at_most": at_most[row],
             }  # fmt: skip
             row += 1
@@ -72,9 +101,10 @@ FAMILY = Family(
     kinds=frozenset({"copyable"}),
     fields={
         "labels": labels,
-        "keys": _count(None),
-        "possible": _count([1.0]),
-        "impossible": _count([0.0]),
+        "keys": _keys,
+        "possible": _count(True),
+        "impossible": _count(False),
+        "undecided": _count(None),
         "answers": _answers,
     },
 )

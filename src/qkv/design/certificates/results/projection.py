@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, arb_mat, ctx
 
 from qkv.core.types import FloatArray
-from qkv.design.certificates.ball_arithmetic import matrix, norm, products
+from qkv.design.certificates.ball_arithmetic import matrix, products
 from qkv.design.certificates.results.base import (
     NEAR,
     PRECISION,
@@ -24,7 +24,7 @@ from qkv.design.certificates.results.base import (
 
 MATRIX, INTERSECTION = "projection", "intersection"
 ROUGH = 1e-3
-"""A matrix that keeps or removes each vector of a basis to within this part of its length does so, if roughly."""
+"""A matrix that keeps or removes each vector of a span to within this part of its length does so, if roughly."""
 SMALL_GAP = 1.01e-9
 """Spans whose certified gap is not above this are told as sharing a vector (`design/projection.py`)."""
 EXACT_GAP = 1e-5
@@ -70,38 +70,41 @@ def _shared(saved: Saved, value: Any) -> str:
 
 
 def _is_a_projection(certificate: Stated) -> bool:
-    """Whether the matrix keeps and removes every vector of both bases, if roughly."""
+    """Whether the matrix keeps every vector of span A and removes every vector of span B, if roughly."""
     a, b = _bases(certificate)
     with ctx.workprec(PRECISION):
         m, kept, removed = matrix(numbers(certificate.data["M"])), matrix(a), matrix(b)
-        pairs = [*zip(_columns(m * kept - kept), _columns(kept), strict=True)]
-        pairs += zip(_columns(m * removed), _columns(removed), strict=True)
-        return all(_is_small(off, vector) for off, vector in pairs)
+        return _is_small(m * kept - kept, a) and _is_small(m * removed, b)
 
 
 def _gives_coordinates(certificate: Stated) -> bool:
-    """Whether the parts that C finds in each vector of both bases, each part times its vector, are off by at most a
-    small share of that vector."""
+    """Whether A times the coordinates of a vector is the vector, for span A, or nothing, for span B, if roughly."""
     a, b = _bases(certificate)
     with ctx.workprec(PRECISION):
         c, kept, removed = matrix(numbers(certificate.data["C"])), matrix(a), matrix(b)
-        lengths = [norm(column) for column in _columns(kept)]
-        found = [*_columns(c * kept - matrix(np.eye(a.shape[1]))), *_columns(c * removed)]
-        parts = [[part * length for part, length in zip(off, lengths, strict=True)] for off in found]
-        return all(map(_is_small, parts, [*_columns(kept), *_columns(removed)]))
+        return _is_small(kept * (c * kept) - kept, a) and _is_small(kept * (c * removed), b)
 
 
-def _is_small(off: list[Any], vector: list[Any]) -> bool:
-    """Whether one vector is at most a small share of another."""
-    return bool(norm(off) <= arb(ROUGH) * norm(vector))
+def _is_small(off: arb_mat, basis: FloatArray) -> bool:
+    """Whether E x is at most a small share of A x for every x.
+
+    The largest |E x|²/|A x|² is the largest eigenvalue of (AᵀA)⁻¹ EᵀE, which is at most the trace. Columns are divided
+    by powers of two first, so that short ones count as long ones do.
+    """
+    exponents = np.frexp(np.abs(basis).max(axis=0))[1].tolist()
+    sizes = arb_mat(
+        [[arb(2) ** -e if i == j else arb(0) for j in range(len(exponents))] for i, e in enumerate(exponents)]
+    )
+    columns, errors = matrix(basis) * sizes, off * sizes
+    try:
+        share = (columns.transpose() * columns).solve(errors.transpose() * errors).trace()
+    except ZeroDivisionError:  # dependent columns
+        return False
+    return bool(share <= arb(ROUGH) ** 2)
 
 
 def _bases(certificate: Stated) -> tuple[FloatArray, FloatArray]:
     return numbers(certificate.data["A"]), numbers(certificate.data["B"])
-
-
-def _columns(m: Any) -> list[list[Any]]:
-    return [[m[i, j] for i in range(m.nrows())] for j in range(m.ncols())]
 
 
 def _gap(certificate: Stated) -> float:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
+from flint import ctx
 
 from qkv.design.certificates.results.base import (
     DIFFERENT,
+    NOT_SHOWN,
     UNCOVERED,
     Family,
     Saved,
+    Stated,
     labels,
     norm_at_least,
     numbers,
@@ -21,15 +23,32 @@ from qkv.design.certificates.results.base import (
     tolerance,
     verdict,
 )
+from qkv.design.certificates.statements import KINDS
 
 READING, RATIOS, WITHIN = "weights", "no query", "no query within tol"
 """The reading of the query; bounds for every query with the exact ratios, and for every query within tol."""
+PRECISIONS = (128, 512, 2048)
+"""Bits that are tried in turn."""
 
 
 def _possible(saved: Saved, value: Any) -> str:
-    """Whether the query reads the wanted weights to within tol."""
-    reads = bool(np.max(numbers(saved.first.claims["distance"])) <= saved.tol)
-    return verdict(value is reads)
+    """Whether the query reads the wanted weights to within tol. That it does not is computed again, since the claimed
+    distance is a bound from above, which may be large."""
+    if value is True:
+        return verdict(float(saved.first.claims["distance"]) <= saved.tol)
+    return verdict(value is False and _is_farther(saved.first, saved.tol), NOT_SHOWN)
+
+
+def _is_farther(certificate: Stated, tol: float) -> bool:
+    """Whether the weights are proved to be farther than tol from the wanted ones."""
+    spec = KINDS[READING]
+    parsed = spec.parse({name: value for name, value in certificate.data.items() if name != "multipliers"})
+    for bits in (0, *PRECISIONS) if spec.float64_first(certificate.data) else PRECISIONS:  # 0 stands for float64
+        with ctx.workprec(bits or PRECISIONS[0]):
+            distance = spec.measure(parsed, bits == 0, {})["distance"]
+            if distance > tol or distance <= tol:
+                return bool(distance > tol)
+    return False
 
 
 def _wanted(saved: Saved, value: Any) -> str:

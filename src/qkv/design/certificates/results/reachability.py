@@ -9,7 +9,6 @@ from flint import arb, arb_mat, ctx
 
 from qkv.design.certificates.ball_arithmetic import exponentials, flat, matrix, norm
 from qkv.design.certificates.results.base import (
-    NEAR,
     PRECISION,
     Family,
     Saved,
@@ -21,55 +20,63 @@ from qkv.design.certificates.results.base import (
 )
 
 OUT_OF_REACH = "unreachable"
-PRECISIONS = (512, 2048)
+PRECISIONS = (512, 2048, 8192)
 """Bits that are tried in turn."""
+LAST_DIGITS = 1e-13
+"""Part of a distance that rounding to float64 may change."""
 
 
 def _possible(saved: Saved, value: Any) -> str:
     """Whether the multiple brings the token to within tol of the target, or no multiple does."""
+    if value is True:
+        return verdict(is_within(saved.first.data, _multiple_of(saved), saved.tol))
     with ctx.workprec(PRECISION):
         wanted = arb(saved.tol) * norm(flat(matrix(numbers(saved.first.data["target"]))))
-        if value is False:
-            return verdict(bool(arb(float(saved.first.claims["distance"])) > wanted))
-        distance, error = _distance(saved)
-        return verdict(value is True and bool(distance <= wanted + error))
+        return verdict(value is False and bool(arb(float(saved.first.claims["distance"])) > wanted))
 
 
 def _nearness(saved: Saved, value: Any) -> str:
     """The distance that the multiple leaves, computed again in balls; where they cannot tell, it is refused."""
-    if not is_number(value):
+    if not is_number(value) or value < float(saved.first.claims["distance"]):
         return verdict(False)
+    left = distance_left(saved.first.data, _multiple_of(saved))
     with ctx.workprec(PRECISION):
-        distance, error = _distance(saved)
-        return verdict(bool(abs(distance - arb(float(value))) <= error))
+        return verdict(bool(abs(left - arb(float(value))) <= arb(LAST_DIGITS) * left))
 
 
-def _distance(saved: Saved) -> tuple[arb, arb]:
+def _multiple_of(saved: Saved) -> float:
     multiple = saved.result["multiple"]
     if not is_number(multiple):
         raise ValueError("multiple is no number")
-    return distance_left(saved.first.data, float(multiple))
+    return float(multiple)
 
 
-def distance_left(data: Mapping[str, Any], multiple: float) -> tuple[arb, arb]:
-    """How far a multiple leaves a token's output from the target, and the rounding that a result may have in it.
+def distance_left(data: Mapping[str, Any], multiple: float) -> arb:
+    """How far a multiple leaves a token's output from the target.
 
     Args:
         data: The data of a certificate: X, Q, K, V, along, target and token.
         multiple: The multiple of the direction that is added to the token.
 
     Returns:
-        The distance and the allowance, as balls.
+        The distance, as a ball.
     """
     for bits in PRECISIONS:  # of scores near 10^200 and more, the differences need them all
         with ctx.workprec(bits):
-            distance, error = _left(data, multiple)
-            if bool(distance.rad() <= error / 2):
+            left = _left(data, multiple)
+            if bool(left.rad() <= arb(LAST_DIGITS) * left.mid()):
                 break
-    return distance, error
+    return left
 
 
-def _left(data: Mapping[str, Any], multiple: float) -> tuple[arb, arb]:
+def is_within(data: Mapping[str, Any], multiple: float, tol: float) -> bool:
+    """Whether a multiple is proved to bring the output to within tol times the length of the target."""
+    left = distance_left(data, multiple)
+    with ctx.workprec(PRECISION):
+        return bool(left <= arb(tol) * norm(flat(matrix(numbers(data["target"])))))
+
+
+def _left(data: Mapping[str, Any], multiple: float) -> arb:
     x, q, k, v, along = (matrix(numbers(data[name])) for name in ("X", "Q", "K", "V", "along"))
     token, wanted = int(data["token"]), flat(matrix(numbers(data["target"])))
     for i in range(x.ncols()):
@@ -77,8 +84,7 @@ def _left(data: Mapping[str, Any], multiple: float) -> tuple[arb, arb]:
     own = q * arb_mat([[x[token, i]] for i in range(x.ncols())])
     raw, total = exponentials(flat(x * (k.transpose() * own)))
     output = [each / total for each in flat(arb_mat(1, len(raw), raw) * (x * v.transpose()))]
-    off = norm([o - t for o, t in zip(output, wanted, strict=True)])
-    return off, arb(NEAR) * (norm(output) + norm(wanted))
+    return norm([o - t for o, t in zip(output, wanted, strict=True)])
 
 
 def _multiple(saved: Saved, value: Any) -> str:

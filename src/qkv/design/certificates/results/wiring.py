@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from qkv.design.certificates.results.base import (
+    NOT_SHOWN,
     UNCOVERED,
     Check,
     Family,
@@ -29,7 +30,8 @@ NONE = ("no wiring", "no wiring within tol")
 def _possible(saved: Saved, value: Any) -> str:
     if saved.first.kind in NONE:
         return verdict(value is False)
-    return verdict(value is bool(np.max(numbers(saved.first.claims["distance"])) <= saved.tol))
+    within = bool(np.max(numbers(saved.first.claims["distance"])) <= saved.tol)
+    return verdict(value is True and within, NOT_SHOWN)
 
 
 def _head_size(saved: Saved, value: Any) -> str:
@@ -51,14 +53,17 @@ def _rules(saved: Saved, value: Any) -> str:
 
 def _each_rule(name: str) -> Check:
     """The check of a bound for each rule, of which there is none where no matrices were found."""
-    check = of_claim(name)
 
-    def found(saved: Saved, value: Any) -> str:
-        if not isinstance(value, list):
-            return verdict(False)
-        return "" if saved.first.kind in NONE and value == [] else check(saved, value)
+    def check(saved: Saved, value: Any) -> str:
+        if saved.first.kind in NONE:
+            return verdict(value == [], UNCOVERED)
+        if name not in saved.first.claims:
+            return UNCOVERED
+        rules = saved.first.data.get("rules", saved.first.data.get("reads"))
+        whole = isinstance(value, list) and rules is not None and len(value) == len(rules)
+        return verdict(whole and same(value, saved.first.claims[name]))
 
-    return found
+    return check
 
 
 FAMILY = Family(
