@@ -1,7 +1,7 @@
 """From a specification to a query or matrices, with a certificate.
 
 Reading order: specs (validated requests); query, projection, wiring, reachability and leakage (one question each);
-sequences (heads for many texts); solvers (the convex programs behind them) and hull (which keys can be selected);
+sequences (heads for many texts); solvers (the programs behind them) and hull (which keys can be selected);
 certificates (what was found, checked again from the raw inputs, without any solver).
 """
 

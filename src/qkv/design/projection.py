@@ -14,7 +14,7 @@ from qkv.core.types import ArrayLike, FloatArray
 from qkv.core.validation import tensor
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.certificates.results import differences, kept
-from qkv.design.subspaces import nearest_vectors, projector, vector_of
+from qkv.design.solvers.subspaces import nearest_vectors, projector, vector_of
 from qkv.errors import QkvError, with_full_stop
 
 MIN_SINE = 1e-9
