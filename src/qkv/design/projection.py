@@ -121,17 +121,18 @@ def project(A: ArrayLike, B: ArrayLike) -> Projection:
         found = _projection(a, b, in_balls)
         if found is not None:
             return found
-    problem = "their columns are so nearly dependent that numbers in float64 do not hold the answer"
-    raise QkvError(request, problem, "Give bases whose columns are further from dependent")
+    problem = "their columns are so nearly dependent, or so short, that numbers in float64 do not hold the answer"
+    raise QkvError(request, problem, "Give bases whose columns are further from dependent, and have lengths near 1")
 
 
 def _projection(a: FloatArray, b: FloatArray, in_balls: bool) -> Projection | None:
     """What is found in float64 or in balls; None where its certificate does not show it."""
     x, y, apart = nearest_vectors(a, b, in_balls)
-    orthonormal = geometry.are_orthonormal(np.hstack([a, b]))
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return None
+    with np.errstate(over="ignore"):
+        orthonormal = geometry.are_orthonormal(np.hstack([a, b]))
     if apart <= MIN_SINE:
+        if not (np.isfinite(x).all() and np.isfinite(y).all()):
+            return None
         found = _intersection(a, b, x, y)
     else:
         m, c = (a @ a.T, a.T) if orthonormal else projector(a, b, in_balls)

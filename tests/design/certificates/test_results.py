@@ -12,8 +12,10 @@ import sympy
 import torch
 
 import qkv
+from qkv.design.certificates import files
 from qkv.design.certificates.certificate import Certificate, save, verify_file
 from qkv.design.certificates.results import EVIDENCE, differences, kept
+from qkv.design.certificates.results.copyable import negligible_margin
 
 KEYS = [[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]
 FOUND = qkv.design.blend(KEYS, {0: 0.5, 1: 0.5})
@@ -297,6 +299,62 @@ def test_a_key_whose_margin_is_only_bounded_is_undecided():
         assert [each.field for each in differences({**undecided, **change}, [weak])] == list(change)
     decided = [{**answer, "possible": False} for answer in answers]
     assert [each.field for each in differences({**undecided, "answers": decided}, [weak])] == ["answers"]
+
+
+@pytest.mark.parametrize("common", [0.1, 3.3, 1e300])
+@pytest.mark.parametrize("spread", [1e-12, 1e-27, 1e-300])
+def test_what_keys_have_in_common_does_not_make_a_margin_negligible(common, spread, tmp_path):
+    """Keys on a circle with one large common coordinate: each can be selected, with a margin of 0.05 radii."""
+    angles = 2 * np.pi * np.arange(20) / 20
+    keys = np.stack([np.full(20, common), spread * np.cos(angles), spread * np.sin(angles)], axis=1)
+    assert negligible_margin(keys) <= 1.01e-9 * spread
+    found = qkv.design.copyable(keys)
+    assert found.to_json()["impossible"] == 0
+    save(found.certificates, tmp_path / "c.json", found.to_json())
+    assert all(verify_file(tmp_path / "c.json"))
+
+
+def test_keys_of_sizes_that_no_float_has_in_common_are_undecided(tmp_path):
+    found = qkv.design.copyable([[-2e25], [0.0], [-3e-288]])
+    told = found.to_json()
+    assert (told["possible"], told["impossible"], told["undecided"]) == (1, 1, 1)
+    assert "is undecided" in str(found[1]) and "1: no query was found" in str(found)
+    save(found.certificates, tmp_path / "c.json", told)
+    assert all(verify_file(tmp_path / "c.json"))
+
+
+def test_sizes_at_the_ends_of_the_range_of_floats(tmp_path):
+    found = qkv.design.project([[1.7e308], [1.7e308]], [[1.7e308], [-1.7e308]])
+    assert np.allclose(found.matrix.numpy(), 0.5)
+    reached = qkv.design.reach([[2.0, 0, 0]], 0, [1.0, 0, 0], [2, 5.023288317316e-312, 4.941406784847e-312])
+    assert reached.status == "reached"
+    for each in (found, reached):
+        if each.certificates:
+            save(each.certificates, tmp_path / "c.json", each.to_json())
+            assert all(verify_file(tmp_path / "c.json"))
+    assert qkv.design.project([[1.0], [0.0]], [[1e-309], [1e-309]]).possible
+    with pytest.raises(qkv.QkvError, match="or so short"):
+        qkv.design.project([[1e-309], [0.0]], [[0.0], [1.0]])
+
+
+def test_large_fields_are_left_out_of_the_header_of_safetensors(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_FIELD", 200)
+    found = qkv.design.copyable(np.eye(9))
+    save(found.certificates, tmp_path / "c.safetensors", found.to_json())
+    _, result = files.read(tmp_path / "c.safetensors")
+    assert set(result) == {"keys", "possible", "impossible", "undecided"} and all(
+        verify_file(tmp_path / "c.safetensors")
+    )
+
+
+def test_truth_values_are_no_items():
+    found = qkv.design.copyable(np.eye(2))
+    result = as_saved(found)
+    for item in (False, 0.0, "0"):
+        answers = [{**result["answers"][0], "item": item}, result["answers"][1]]
+        changed = {**result, "labels": [0, 1], "answers": answers}
+        assert [each.field for each in differences(changed, found.certificates)] == ["answers"]
+    assert [each.field for each in differences({"labels": [1, "1"]}, found.certificates)] == ["labels"]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])

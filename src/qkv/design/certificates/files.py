@@ -32,6 +32,9 @@ FORMAT = "qkv-certificate/1"
 SUFFIXES = (".json", ".safetensors")
 LONG_INTEGER = re.compile(r"(?<![\d.])\d{16}")
 """Digits that may be those of an integer beyond 2^53."""
+MAX_FIELD = 2**23
+"""Fields of a result whose JSON is longer are left out of .safetensors files, whose header has at most 100 MB; the
+tensors of the certificates hold what is in them."""
 MAX_JSON_BYTES = 2**31
 """Larger JSON files are refused: parsing them would take many times as much memory."""
 
@@ -120,7 +123,8 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
                 else:
                     entry[part][name] = plain(value, words=True)
         entries.append(entry)
-    metadata = {"format": FORMAT, "certificates": json.dumps(entries), "result": json.dumps(dict(result))}
+    fields = {name: value for name, value in result.items() if len(json.dumps(value)) <= MAX_FIELD}
+    metadata = {"format": FORMAT, "certificates": json.dumps(entries), "result": json.dumps(fields)}
     with replacing(path) as temporary:
         write_tensors(temporary, tensor_file(arrays, metadata=metadata))
 

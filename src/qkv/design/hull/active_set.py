@@ -170,7 +170,7 @@ class _Search:
         if gap < origin_in_hull.ACCURATE_GAP:
             refined, left = origin_in_hull.refine_weights(rows, weights)
             if left <= self.rounding:
-                return query, *_convex(members, refined / lengths)
+                return query, *_convex(members, _by_length(refined, lengths))
             query = origin_in_hull.refine_query(rows, weights)
         return query, members[weights > 0], None
 
@@ -190,7 +190,9 @@ class _Search:
         refined, left = origin_in_hull.refine_weights(rows, weights)
         # A query that no bound confirms decides nothing, which the caller checks. In the last resort the combination
         # of smallest residual is returned: the residual bounds every margin, though it exceeds rounding errors.
-        return _convex(others, refined / lengths) if left <= self.rounding or last else self._unit_query(query)
+        return (
+            _convex(others, _by_length(refined, lengths)) if left <= self.rounding or last else self._unit_query(query)
+        )
 
     def _selects(self, j: int, query: FloatArray) -> bool:
         if not query.any():
@@ -215,6 +217,13 @@ def _gather(keys: FloatArray, items: IntArray, answers: list[FloatArray | Combin
         np.concatenate([np.empty(0, np.int64), *(c[0] for c in inside)]),
         np.concatenate([np.empty(0), *(c[1] for c in inside)]),
     )
+
+
+def _by_length(weights: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Weights of vectors, from those of their unit vectors; in units of the largest that the lengths allow, so that
+    lengths near the smallest float do not overflow."""
+    fractions, exponents = np.frexp(lengths)
+    return np.asarray(np.ldexp(weights / fractions, exponents.min() - exponents))
 
 
 def _convex(members: IntArray, weights: FloatArray) -> Combination:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class KeySelectability(Displayable):
         keys: All keys.
         index: Index of the key.
         members: Indices of the keys in `combination`.
+        decided: Whether `margin_at_most` is negligible where there is no query; normally it is. JSON has null as
+            `possible` where it is not.
     """
 
     item: Item
@@ -48,6 +51,7 @@ class KeySelectability(Displayable):
     keys: Tensor = field(repr=False)
     index: int = field(repr=False)
     members: tuple[int, ...] = field(default=(), repr=False)
+    decided: bool = field(default=True, repr=False)
 
     def __bool__(self) -> bool:
         return self.possible
@@ -62,6 +66,9 @@ class KeySelectability(Displayable):
         data["weights"] = np.array(list((self.combination or {}).values()))
         return Certificate("inside", data, {"margin_at_most": self.margin_at_most})
 
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | ({} if self.decided else {"possible": None})
+
     def card(self) -> Card:
         if self.query is not None and self.margin is not None:
             facts = (("margin", f"at least {lower_bound(self.margin)}"), ("query", vector(self.query.tolist())))
@@ -69,6 +76,9 @@ class KeySelectability(Displayable):
         rows = [(str(i), number(w)) for i, w in (self.combination or {}).items()]
         most = power(self.margin_at_most or 0.0)
         note = f"… and {len(rows) - MAX_CARD_ROWS} more" if len(rows) > MAX_CARD_ROWS else ""
+        if not self.decided:
+            facts = (("no query was found", "and no proof that there is none"), ("any margin", f"at most {most}"))
+            return Card(f"Key {self.item} is undecided", facts)
         because = "it is this average of other keys" if len(rows) > 1 else "it is equal to another key"
         facts = (("because", because), ("any margin", f"at most {most}"))
         return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:MAX_CARD_ROWS]), note)
@@ -114,7 +124,12 @@ class Copyable(Displayable):
         span = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
         members = tuple(self.indices[span].tolist())
         pairs = dict(zip((self.memory.labels[i] for i in members), self.weights[span].tolist(), strict=True))
-        return KeySelectability(label, False, None, None, pairs, float(self.margins_at_most[row]), keys, j, members)
+        most = float(self.margins_at_most[row])
+        return KeySelectability(label, False, None, None, pairs, most, keys, j, members, most <= self._negligible)
+
+    @functools.cached_property
+    def _negligible(self) -> float:
+        return negligible_margin(self.memory.keys.numpy())
 
     def __iter__(self) -> Iterator[KeySelectability]:
         return (self.at(j) for j in range(len(self)))
@@ -132,7 +147,7 @@ class Copyable(Displayable):
     @property
     def undecided(self) -> Tensor:
         """Those of `interior` whose bound on the margin is not negligible; normally there are none."""
-        return self.interior[self.margins_at_most > negligible_margin(self.memory.keys.numpy())]
+        return self.interior[self.margins_at_most > self._negligible]
 
     @property
     def certificate(self) -> Certificate:
@@ -151,17 +166,19 @@ class Copyable(Displayable):
         return [self.certificate]
 
     def card(self) -> Card:
-        n, inside = len(self), self.interior.tolist()
-        facts = [("can be selected", f"{n - len(inside)} of {n}"), ("cannot", str(len(inside)))]
-        if len(inside) < n:
+        n, undecided = len(self), self.undecided.tolist()
+        inside = [j for j in self.interior.tolist() if j not in set(undecided)]
+        facts = [("can be selected", f"{len(self.vertices)} of {n}"), ("cannot", str(len(inside)))]
+        if len(self.vertices):
             low, middle = float(self.margins.min()), float(self.margins.median())
             facts.append(("margin", f"at least {lower_bound(low)}, median {number(middle)}"))
-        if inside:
+        if inside or undecided:
             facts.append(("any margin of the others", f"at most {power(float(self.margins_at_most.max()))}"))
-        if len(self.undecided):
-            facts.append(("undecided", str(len(self.undecided))))
+        if undecided:
+            facts.append(("undecided", f"{len(undecided)}: no query was found, and no proof that there is none"))
         rows = []
-        for row, j in enumerate(inside[:MAX_CARD_ROWS]):
+        for j in inside[:MAX_CARD_ROWS]:
+            row = j - int(self.possible[:j].sum())
             members = self.indices[int(self.offsets[row]) : int(self.offsets[row + 1])].tolist()
             label = self.memory.labels[members[0]]
             what = f"equal to {label}" if len(members) == 1 else f"an average of {len(members)} other keys"
@@ -171,13 +188,12 @@ class Copyable(Displayable):
 
     def to_json(self) -> dict[str, Any]:
         """Every decision with its query or combination; `possible` is null for keys that are undecided."""
-        undecided = set(self.undecided.tolist())
-        answers = [plain(a) | ({"possible": None} if j in undecided else {}) for j, a in enumerate(self)]
+        undecided = len(self.undecided)
         counts = {
-            "keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior) - len(undecided),
-            "undecided": len(undecided),
+            "keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior) - undecided,
+            "undecided": undecided,
         }  # fmt: skip
-        return {**counts, "answers": answers}
+        return {**counts, "answers": [plain(a) for a in self]}
 
 
 def copyable(

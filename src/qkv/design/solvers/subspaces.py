@@ -31,11 +31,12 @@ class Nearest(NamedTuple):
 
 def nearest_vectors(a: FloatArray, b: FloatArray, in_balls: bool) -> Nearest:
     """The nearest unit vectors of span A and span B."""
-    if not in_balls:
-        x, y = geometry.principal_vectors(a, b)
-        return Nearest(x, y, float(np.linalg.norm(a @ x - b @ y)))
     m = a.shape[1]
     both, sizes = _scaled(np.hstack([a, b]))
+    if not in_balls:
+        x, y = geometry.principal_vectors(both[:, :m], both[:, m:])
+        apart = float(np.linalg.norm(both[:, :m] @ x - both[:, m:] @ y))
+        return Nearest(_unscaled(x, sizes[:m]), _unscaled(y, sizes[m:]), apart)
     with ctx.workprec(BITS):
         columns = matrix(both)
         gram = columns.transpose() * columns
@@ -52,7 +53,7 @@ def nearest_vectors(a: FloatArray, b: FloatArray, in_balls: bool) -> Nearest:
         z = flat(z)
         of_a, x = _unit(both[:, :m], z[:m])
         of_b, y = _unit(both[:, m:], z[m:])
-        return Nearest(np.ldexp(x, -sizes[:m]), np.ldexp(y, -sizes[m:]), float(norm(flat(of_a - of_b)).mid()))
+        return Nearest(_unscaled(x, sizes[:m]), _unscaled(y, sizes[m:]), float(norm(flat(of_a - of_b)).mid()))
 
 
 def _unit(columns: FloatArray, part: list[Any]) -> tuple[Any, FloatArray]:
@@ -64,18 +65,18 @@ def _unit(columns: FloatArray, part: list[Any]) -> tuple[Any, FloatArray]:
 
 def projector(a: FloatArray, b: FloatArray, in_balls: bool) -> tuple[FloatArray, FloatArray]:
     """The matrix M of least norm with M A = A and M B = 0, and the coordinates C, for which M is A C."""
-    if not in_balls:
-        m = geometry.oblique_projector(a, b)
-        return m, np.linalg.pinv(a) @ m
     both, sizes = _scaled(np.hstack([a, b]))
     k = a.shape[1]
+    if not in_balls:
+        m = geometry.oblique_projector(both[:, :k], both[:, k:])
+        return m, _unscaled(np.linalg.pinv(both[:, :k]) @ m, sizes[:k, None])
     with ctx.workprec(BITS):
         columns = matrix(both)
         found = (columns.transpose() * columns).solve(columns.transpose())
         c = arb_mat([[found[i, j] for j in range(found.ncols())] for i in range(k)])
         m = matrix(both[:, :k]) * c
         shape = (k, len(a))
-        return _floats(flat(m)).reshape(len(a), -1), np.ldexp(_floats(flat(c)).reshape(shape), -sizes[:k, None])
+        return _floats(flat(m)).reshape(len(a), -1), _unscaled(_floats(flat(c)).reshape(shape), sizes[:k, None])
 
 
 def vector_of(a: FloatArray, x: FloatArray) -> FloatArray:
@@ -88,6 +89,12 @@ def _scaled(columns: FloatArray) -> tuple[FloatArray, Any]:
     """Columns divided by powers of two, with the exponents."""
     exponents = np.frexp(np.abs(columns).max(axis=0))[1]
     return np.ldexp(columns, -exponents), exponents
+
+
+def _unscaled(coefficients: FloatArray, exponents: Any) -> FloatArray:
+    """Coefficients of the columns before they were divided; infinite where columns are too short for float64."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.ldexp(coefficients, -exponents))
 
 
 def _floats(balls: list[Any]) -> FloatArray:

@@ -133,7 +133,7 @@ def labels(saved: Saved, value: Any) -> str:
     plain = isinstance(value, list) and all(
         isinstance(each, str | int) and not isinstance(each, bool) for each in value
     )
-    if not plain or len(set(value)) != len(value):
+    if not plain or len(set(map(str, value))) != len(value):
         return "it is no list of different names"
     if items is None:
         return UNCOVERED

@@ -27,9 +27,12 @@ def negligible_margin(keys: FloatArray) -> float:
     Returns:
         NEGLIGIBLE times the largest distance of a key from their mean.
     """
-    exponent = int(np.frexp(np.abs(keys).max())[1])  # squares of scaled keys neither overflow nor underflow
-    scaled = np.ldexp(keys, -exponent)
-    return float(np.ldexp(NEGLIGIBLE * np.linalg.norm(scaled - scaled.mean(axis=0), axis=1).max(), exponent))
+    half = np.abs(keys).max() > 2.0**1000  # differences of larger ones may overflow
+    from_first = keys * 0.5 - keys[0] * 0.5 if half else keys - keys[0]  # without a common part, which only rounds
+    exponent = int(np.frexp(np.abs(from_first).max())[1])  # squares of scaled vectors neither overflow nor underflow
+    scaled = np.ldexp(from_first, -exponent)
+    radius = float(np.linalg.norm(scaled - scaled.mean(axis=0), axis=1).max())
+    return math.nextafter(math.ldexp(NEGLIGIBLE * radius, exponent + int(half)), 0.0)
 
 
 def _count(of: bool | None) -> Check:
@@ -57,7 +60,9 @@ def _answers(saved: Saved, value: Any) -> str:
 
 
 def _is_decision(given: dict[str, Any], row: dict[str, Any], label: Any, names: Sequence[Any]) -> bool:
-    if set(given) != {"item", *row} or given["item"] != label or given["possible"] is not row["possible"]:
+    if set(given) != {"item", *row} or given["possible"] is not row["possible"]:
+        return False
+    if type(given["item"]) is not type(label) or given["item"] != label:  # True is not 1
         return False
     members, combination = row["combination"], given["combination"]
     if members is None or combination is None:

@@ -24,6 +24,8 @@ PRECISIONS = (512, 2048, 8192)
 """Bits that are tried in turn."""
 LAST_DIGITS = 1e-13
 """Part of a distance that rounding to float64 may change."""
+SMALLEST = 5e-324
+"""What rounding may change in a distance of any size."""
 
 
 def _possible(saved: Saved, value: Any) -> str:
@@ -41,7 +43,7 @@ def _nearness(saved: Saved, value: Any) -> str:
         return verdict(False)
     left = distance_left(saved.first.data, _multiple_of(saved))
     with ctx.workprec(PRECISION):
-        return verdict(bool(abs(left - arb(float(value))) <= arb(LAST_DIGITS) * left))
+        return verdict(bool(abs(left - arb(float(value))) <= arb(LAST_DIGITS) * left + arb(SMALLEST)))
 
 
 def _multiple_of(saved: Saved) -> float:
