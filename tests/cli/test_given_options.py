@@ -234,3 +234,40 @@ def test_an_input_is_not_replaced_under_a_name_of_other_case_or_composition(name
     Path("other", names[0].replace("csv", "json")).hardlink_to(names[0])  # a name elsewhere can be replaced
     assert shell("design", "copyable", names[0], "--save", Path("other", names[0].replace("csv", "json"))).code == 0
     assert Path(names[0]).read_text() == "1,0\n0,1\n1,1\n"
+
+
+RECORDED = {
+    "the text of a run in a document": "ask base.json Where? --plot texts.html",
+    "the text of the parent": "ask tuned Where? --plot texts.html",
+    "the text of the parent of a run in a document": "ask tuned.json Where? --plot texts.html",
+    "trust in a document": "trust base.json --known q.tsv --unknown q.tsv --no-save --plot texts.html",
+    "trust in the parent": "trust tuned --known q.tsv --unknown q.tsv --no-save --plot texts.html",
+    "finetuning of a document": "finetune base.json --questions q.tsv --objective cloze --out new --plot texts.html",
+    "finetuning of two seeds": "finetune b --seeds 2 --questions q.tsv --objective cloze --out new --plot texts.html",
+    "a picture of a seed that is resumed": "pretrain --out b --seeds 2 --resume --plot texts.html",
+    "a document on standard input": "trust - --known q.tsv --unknown q.tsv --no-save --plot texts.html",
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_no_picture_replaces_a_text_that_a_document_a_parent_or_a_seed_records(name, tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    text = "texts-0.html" if "two seeds" in name or "of a seed" in name else "texts.html"
+    Path(text).write_text(TEXTS)
+    Path("q.tsv").write_text("Where was Ada born?\tLondon\n")
+    Path("base.json").write_text(shell("pretrain", "--text", text, "--out", "base", *TRAIN.split(), "--json").out)
+    done = shell("finetune", "base", "--questions", "q.tsv", "--out", "tuned", "--steps", "1", "--json")
+    Path("tuned.json").write_text(done.out)
+    for seed in (0, 1):  # only the second one records the text that the picture of the first would replace
+        shutil.copytree("base" if seed else "tuned", f"b-{seed}")
+    done = shell(*RECORDED[name].split(), stdin=Path("base.json").read_text())
+    assert done.code == 2 and "is trained on" in done.err and Path(text).read_text() == TEXTS, done.err
+    assert not Path("new").exists() and not Path("new-0").exists()
+
+
+def test_parents_in_a_circle_are_followed_to_an_end(tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    Path("one").mkdir()
+    Path("one", "config.json").write_text(json.dumps({"data": {"kind": "questions", "parent": "one"}}))
+    done = shell("ask", "one", "Where?", "--plot", "p.svg")
+    assert done.code == 2 and "p.svg" not in done.err

@@ -37,6 +37,8 @@ WRITTEN_IN = {
 """The files that a command writes into its output folder; a test compares them with those that are there."""
 MAX_CONFIG_BYTES = 2**24
 """A larger config.json is no run's."""
+MAX_PARENTS = 100
+"""Runs that are followed from one that was finetuned to what it was finetuned from."""
 MODEL_FILES = (
     *RUN_FILES, "generation_config.json", "model*.safetensors", "model*.json", "tokenizer*", "vocab*",
     "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.bin", "*.jinja",
@@ -65,11 +67,12 @@ def refuse_idle(context: typer.Context, request: str, names: Sequence[str], belo
             raise QkvError(request, f"{option} has no effect here: it is for {belong_to}", f"Leave out {option}")
 
 
-def refuse_overwriting(context: typer.Context, **resolved: object) -> None:
+def refuse_overwriting(context: typer.Context, resumed: Sequence[Path] = (), **resolved: object) -> None:
     """Refuse an output that is an input of the same call, or another output: writing it would destroy the other.
 
     Args:
         context: Of the command.
+        resumed: Folders of all runs that the same call continues.
         resolved: Values by parameter, instead of those on the command line: where they come from a file, or are made of
             others.
     """
@@ -79,7 +82,8 @@ def refuse_overwriting(context: typer.Context, **resolved: object) -> None:
     folders = {path: name for name, path in inputs if path.is_dir()}
     recorded = {_place(file): name for path, name in folders.items() for file in _trained_on(path)}
     if values.get("resume") is True:
-        recorded |= {_place(file): "out" for path in _paths(values.get("out")) for file in _trained_on(path)}
+        outs = (*_paths(values.get("out")), *resumed)
+        recorded |= {_place(file): "out" for path in outs for file in _trained_on(path)}
     from_stdin = "-" in {str(each) for name, value in values.items() if name not in OUTPUTS for each in _each(value)}
     written: dict[object, str] = {}
     outputs = [(name, path) for name, value in values.items() if name in OUTPUTS for path in _paths(value)]
@@ -134,14 +138,22 @@ def _is_of_model(name: str) -> bool:
 
 
 def _trained_on(folder: Path) -> Iterator[Path]:
-    """The files that a run in a folder records as what it is trained on, which training and `trust` read again."""
-    path = folder / "config.json"
-    with suppress(OSError, ValueError, RuntimeError, AttributeError):
-        if path.is_file() and path.stat().st_size < MAX_CONFIG_BYTES:
-            data = json.loads(path.read_text("utf-8")).get("data") or {}
-            for record in (data, data.get("questions")):
-                if isinstance(record, dict) and isinstance(record.get("path"), str):
-                    yield Path(record["path"]).resolve()
+    """The files that a run records as what it is trained on, and those of the runs that it was finetuned from.
+
+    Training and `trust` read them again.
+    """
+    for _ in range(MAX_PARENTS):
+        path, parent = folder / "config.json", None
+        with suppress(OSError, ValueError, RuntimeError, AttributeError):
+            if path.is_file() and path.stat().st_size < MAX_CONFIG_BYTES:
+                data = json.loads(path.read_text("utf-8")).get("data") or {}
+                parent = data.get("parent")
+                for record in (data, data.get("questions")):
+                    if isinstance(record, dict) and isinstance(record.get("path"), str):
+                        yield Path(record["path"]).resolve()
+        if not isinstance(parent, str) or not parent:
+            return
+        folder = Path(parent)
 
 
 def _is_stdin(file: Path) -> bool:

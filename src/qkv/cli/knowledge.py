@@ -91,6 +91,9 @@ def evaluate(
         check_output_path(answers)
     check_plot_path(plot)
     runs = [run_folder(run) for run in runs]
+    refuse_overwriting(
+        context, runs=runs if seeds == 1 else [seeded(run, each) for run in runs for each in range(seeds)]
+    )
     if seeds == 1:
         for folder in runs:
             refuse_missing_folder("evaluating", folder)
@@ -151,6 +154,7 @@ def ask(
 
     check_plot_path(plot)
     folder = run_folder(run)
+    refuse_overwriting(context, run=folder)
     if is_language_model(folder):
         refuse_idle(context, "asking a language model", ("n_samples", "seed"), OF_RUNS)
         ask_model(folder, question, plot, as_json)
@@ -203,6 +207,7 @@ def trust(
 
     check_plot_path(plot)
     folder = run_folder(run)
+    refuse_overwriting(context, run=folder)
     refuse_missing_folder("calibrating trust", folder)
     if is_language_model(folder):
         if known is not None or unknown is not None:
@@ -212,14 +217,14 @@ def trust(
         if save:
             from qkv.knowledge.language_models.badge import badge_path
 
-            refuse_overwriting(context, save=badge_path(folder, relation))
+            refuse_overwriting(context, run=folder, save=badge_path(folder, relation))
         trust_model(folder, facts, relation, people, level, confidence, seed, save, answers, plot, as_json)
         return
     refuse_idle(context, "calibrating trust", ("facts", "relation", "people", "answers"), OF_MODELS)
     if known is None or unknown is None:
         raise QkvError("calibrating trust", "--known or --unknown is missing", "Give a file of questions for each")
     if save:
-        refuse_overwriting(context, save=folder / FILE)
+        refuse_overwriting(context, run=folder, save=folder / FILE)
     say_unfinished(folder)
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
     say_left_out(asked.problems)
@@ -257,10 +262,11 @@ def study(
 
     if name != "considerations":
         refuse_idle(context, f"the study {name}", ("facts", "relation"), "the study considerations")
+    opened = None if model is None else run_folder(model)
+    refuse_overwriting(context, model=opened)
     with _progress() as callback:
         found = run(
-            name, out, seeds=seeds, minutes=minutes, people=people, callback=callback,
-            model=None if model is None else run_folder(model), facts=facts_of(facts), relation=relation,
+            name, out, seeds=seeds, minutes=minutes, people=people, callback=callback, model=opened, facts=facts_of(facts), relation=relation,
         )  # fmt: skip
     with TemporaryDirectory() as folder:
         save(study_figure(found), drawn := Path(folder) / "figure.svg")

@@ -229,11 +229,12 @@ def finetune(
     from qkv.train.runs import finetune as train
 
     base = run_folder(run)
+    parents = [base] if seeds == 1 else [seeded(base, seed) for seed in range(seeds)]
     if not from_scratch:
         say_unfinished(*([base] if seeds == 1 else []))
 
     def one(folder: Path, given: dict[str, Any]) -> Any:
-        parent = base if seeds == 1 else seeded(base, given["seed"])
+        parent = base if seeds == 1 else parents[given["seed"]]
         with _progress() as callback:
             return train(
                 parent, questions, folder, recipe=cast(Any, recipe), text=text, minutes=minutes,
@@ -241,7 +242,7 @@ def finetune(
                 resume=resume, callback=callback, **given,
             )  # fmt: skip
 
-    _refuse_overwriting(context, out, plot, seeds, given)
+    _refuse_overwriting(context, out, plot, seeds, given, run=parents)
     _each_seed(one, out, given, seeds, plot, as_json)
 
 
@@ -278,6 +279,7 @@ def generate(
 
 
 def export(
+    context: typer.Context,
     run: RunFolder,
     out: Out,
     to: Annotated[
@@ -289,6 +291,7 @@ def export(
     from qkv.train.convert.hf_export import export_model as write
 
     folder = run_folder(run)
+    refuse_overwriting(context, run=folder)
     say_unfinished(folder)
     show(write(folder, out, to), as_json)
 
@@ -325,13 +328,14 @@ def seeded(folder: Path, seed: int) -> Path:
 
 
 def _refuse_overwriting(
-    context: typer.Context, out: Path, plot: Path | None, seeds: int, given: dict[str, Any], **read: Path | None
+    context: typer.Context, out: Path, plot: Path | None, seeds: int, given: dict[str, Any], **read: object
 ) -> None:
     """Refuse runs and pictures, those of each seed, that would replace what is read, before any is trained."""
     if seeds > 1 and "seed" in given:
         raise QkvError("training", "both --seed and --seeds were given", "Give one of them")
-    for folder, picture in _outputs(out, plot, seeds):
-        refuse_overwriting(context, out=folder, plot=picture, **read)
+    outputs = list(_outputs(out, plot, seeds))
+    for folder, picture in outputs:
+        refuse_overwriting(context, [each for each, _ in outputs], out=folder, plot=picture, **read)
 
 
 def _outputs(out: Path, plot: Path | None, seeds: int) -> Iterator[tuple[Path, Path | None]]:
