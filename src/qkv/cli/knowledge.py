@@ -266,7 +266,8 @@ def study(
     refuse_overwriting(context, model=opened)
     with _progress() as callback:
         found = run(
-            name, out, seeds=seeds, minutes=minutes, people=people, callback=callback, model=opened, facts=facts_of(facts), relation=relation,
+            name, out, seeds=seeds, minutes=minutes, people=people, callback=callback, model=opened,
+            facts=facts_of(facts), relation=relation,
         )  # fmt: skip
     with TemporaryDirectory() as folder:
         save(study_figure(found), drawn := Path(folder) / "figure.svg")
