@@ -52,7 +52,7 @@ def main() -> None:
             for seed in range(seeds)
         ]
         began = time.perf_counter()
-        results = list(run_cells(options.out or folder, cells).values())
+        results = list(run_cells(options.out or folder, "trust", cells).values())
     print(f"{'':>8} {'seen':>7} {'right':>7} {'precise':>8} {'covers':>7} {'knows':>7} {'ECE':>7}")
     for seed, row in enumerate(results):
         cells_ = (row["seen"], row["right"], row["precision"], row["coverage"], row["accuracy"], row["ece"])

@@ -228,7 +228,7 @@ def _cell(folder: Path) -> tuple[Path, Read]:
     from qkv.knowledge.studies.experiment import Cell, run_cells
 
     cell = Cell("cell", {"seed": 3, "people": 300}, lambda _: {"accuracy": 0.8125, "interval": [0.75, 0.875]})
-    read = lambda: run_cells(folder, [cell])["cell"]  # noqa: E731
+    read = lambda: run_cells(folder, "test", [cell])["cell"]  # noqa: E731
     read()
     return folder / "cells" / "cell.json", read
 

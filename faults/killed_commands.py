@@ -115,7 +115,7 @@ def _small_study(folder: Path) -> None:
         Cell(f"cell-{i}", asdict(condition), partial(extraction.measure, condition, setup, 0))
         for i, condition in enumerate(chosen)
     ]
-    run_cells(folder, cells)
+    run_cells(folder, "extraction", cells)
 
 
 def _page(name: str, out: Path) -> Any:

@@ -35,3 +35,17 @@ def train_run(people, tmp_path_factory):
 @pytest.fixture(scope="session")
 def run(train_run):
     return train_run()
+
+
+@pytest.fixture
+def contents():
+    def read(folder):
+        """Every file and folder in a folder by its name: the bytes of files, and where links lead."""
+        return {
+            str(path.relative_to(folder)): path.readlink()
+            if path.is_symlink()
+            else path.is_file() and path.read_bytes()
+            for path in folder.rglob("*")
+        }
+
+    return read

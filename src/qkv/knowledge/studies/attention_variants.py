@@ -29,11 +29,16 @@ def study(
     """Accuracy of each kind on held-out people; each seed draws its own people, the same for all kinds."""
     setup = replace(SETUP, people=people or SETUP.people)
     cells = [
-        Cell(f"{kind}-seed-{seed}", {**asdict(setup), "seed": seed}, partial(measure, kind, setup, seed))
+        Cell(
+            f"{kind}-seed-{seed}",
+            {**asdict(setup), "attention": kind, "seed": seed},
+            partial(measure, kind, setup, seed),
+            ("run",),
+        )
         for seed in range(seeds)
         for kind in ATTENTIONS
     ]
-    results = run_cells(out, cells, minutes, callback)
+    results = run_cells(out, "variants", cells, minutes, callback)
     rows, scores = [], {}
     for kind in ATTENTIONS:
         own = [results[name] for seed in range(seeds) if (name := f"{kind}-seed-{seed}") in results]

@@ -52,12 +52,14 @@ def study(
     scales = [s for s in SCALES if not people or s.people <= people]
     scales = scales or [Scale(16, people, people, batch_size=4, lr=5e-3)]
     cells = [
-        Cell(_cell_name(s, e, seed), {**asdict(s), "exposures": e, "seed": seed}, partial(measure, s, e, seed))
+        Cell(
+            _cell_name(s, e, seed), {**asdict(s), "exposures": e, "seed": seed}, partial(measure, s, e, seed), ("run",)
+        )
         for e in EXPOSURES
         for s in scales
         for seed in range(seeds)
     ]
-    results = run_cells(out, cells, minutes, callback)
+    results = run_cells(out, "capacity", cells, minutes, callback)
     rows = []
     for s in scales:
         for e in EXPOSURES:

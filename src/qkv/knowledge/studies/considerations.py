@@ -60,8 +60,8 @@ def study(
         for start in range(0, len(chosen), PEOPLE_PER_CELL):
             part = chosen[start : start + PEOPLE_PER_CELL]
             settings = {"model": own, "relation": relation, "people": [person.name for person in part]}
-            cells.append(Cell(f"seed-{seed}-people-{start}", settings, partial(measure, reader, part)))
-    results = run_cells(out, cells, minutes, callback)
+            cells.append(Cell(f"seed-{seed}-people-{start}", settings, partial(measure, reader, part), ()))
+    results = run_cells(out, "considerations", cells, minutes, callback)
     rows = [row for result in results.values() for row in result["people"]]
     title = f"Is the right {relation} among the answers that the model considers?"
     return save_study(out, Study("considerations", title, table(rows), remarks(rows), len(results), len(cells)))

@@ -6,7 +6,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from qkv.core.display import Card, Displayable, number
 from qkv.core.files import creating, refuse_existing, write_text
 from qkv.core.json_files import read_json, verified, with_checksum
 from qkv.errors import QkvError
-from qkv.train.run_files import is_run
+from qkv.knowledge.studies import cell_runs
 from qkv.train.run_lock import run_lock
 
-CELL_FORMAT = "qkv-cell-2"
+CELL_FORMAT = "qkv-cell-3"
 RUNS = ("run", "base", "tuned")
 """Folders of the runs that a cell trains in its own folder."""
 Row = dict[str, Any]
@@ -28,11 +27,23 @@ CellCallback = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: its name, the settings that determine its result, and a function that makes it in a folder."""
+    """One measurement.
+
+    Attributes:
+        name: Its name, which no other cell of the study has.
+        settings: The settings that determine its result.
+        measure: Makes it in a folder.
+        runs: The folders of the runs that it trains there.
+    """
 
     name: str
     settings: Row
     measure: Callable[[Path], Row] = field(repr=False, compare=False)
+    runs: tuple[str, ...] = RUNS
+
+    def identity(self, study: str) -> Row:
+        """What names the cell of a study in its files."""
+        return {"study": study, "cell": self.name, "settings": json.loads(json.dumps(self.settings))}
 
 
 @dataclass(frozen=True)
@@ -82,13 +93,18 @@ class Study(Displayable):
 
 
 def run_cells(
-    folder: str | Path, cells: Sequence[Cell], minutes: float = math.inf, callback: CellCallback | None = None
+    folder: str | Path,
+    study: str,
+    cells: Sequence[Cell],
+    minutes: float = math.inf,
+    callback: CellCallback | None = None,
 ) -> dict[str, Row]:
-    """The results of cells by name: read from the folder if they are there, measured otherwise.
+    """The results of the cells of a study by name: read from the folder if they are there, measured otherwise.
 
     No cell is started after `minutes`, and no other process writes to the folder meanwhile. The training runs of a cell
-    are in a folder of its own until its result is written, and continue after an interruption. A stored result with
-    other settings is refused, and a file that appears under its name meanwhile is kept.
+    are in a folder of its own until its result is written, and continue after an interruption; runs and models there
+    that the study did not make are refused before any cell is started. A stored result of another study, of another
+    cell or with other settings is refused, and a file that appears under its name meanwhile is kept.
     """
     folder = Path(folder)
     try:
@@ -96,62 +112,59 @@ def run_cells(
     except OSError as why:
         raise QkvError(f"running a study in {folder}", str(why), "Give a folder that can be written") from None
     with run_lock(folder):
-        results = _measured(folder, cells, minutes, callback)
+        results = _measured(folder, study, cells, minutes, callback)
     if not results:
         raise QkvError(f"running a study in {folder}", "there was no time for a single cell", "Give more --minutes")
     return results
 
 
-def _measured(folder: Path, cells: Sequence[Cell], minutes: float, callback: CellCallback | None) -> dict[str, Row]:
+def _measured(
+    folder: Path, study: str, cells: Sequence[Cell], minutes: float, callback: CellCallback | None
+) -> dict[str, Row]:
     began, results = time.monotonic(), dict[str, Row]()
+    for cell in cells:
+        if not (folder / "cells" / f"{cell.name}.json").is_file():
+            cell_runs.check_folder(folder / "runs" / cell.name, cell.identity(study), cell.runs)
     for index, cell in enumerate(cells):
         path = folder / "cells" / f"{cell.name}.json"
         if path.is_file():
-            results[cell.name] = _stored_result(path, cell)
+            results[cell.name] = _stored_result(path, cell.identity(study))
             continue
         refuse_existing(path)
         if time.monotonic() - began > 60 * minutes:
             continue
         if callback is not None:
             callback(cell.name, index, len(cells))
-        run_folder = folder / "runs" / cell.name
-        run_folder.mkdir(parents=True, exist_ok=True)
+        run_folder, identity = folder / "runs" / cell.name, cell.identity(study)
+        cell_runs.begin(run_folder, identity, cell.runs)
         start = time.monotonic()
         result = cell.measure(run_folder)
         result["seconds"] = round(time.monotonic() - start, 1)
-        stored = with_checksum({"format": CELL_FORMAT, "settings": cell.settings, "result": result})
+        stored = with_checksum({"format": CELL_FORMAT, **identity, "result": result})
         write_text(path, json.dumps(stored, indent=1) + "\n", creating)
-        _remove_runs(run_folder)
+        cell_runs.remove(run_folder, identity, cell.runs)
         results[cell.name] = json.loads(json.dumps(result))
     return results
 
 
-def _remove_runs(folder: Path) -> None:
-    """Remove the runs of a cell that is measured; whatever else is in their folders stays."""
-    from qkv.train.runs import remove_run  # needs torch, which a Study in a file does not
-
-    for name in RUNS:
-        if is_run(folder / name) and not (folder / name).is_symlink():
-            remove_run(folder / name)
-    with suppress(OSError):  # it holds other files
-        folder.rmdir()
-
-
-def _stored_result(path: Path, cell: Cell) -> Row:
+def _stored_result(path: Path, identity: Row) -> Row:
     try:
         data = read_json(path)
-        unchecked = isinstance(data, dict) and set(data) == {"settings", "result"}  # of versions without a format
-        data = verified(data, required=not unchecked)
-        if data.pop("format", CELL_FORMAT) != CELL_FORMAT:
+        if isinstance(data, dict) and data.get("format") != CELL_FORMAT:
             raise ValueError(f"its format is not {CELL_FORMAT}")
-        settings, result = data["settings"], dict(data["result"])
+        data = verified(data)
+        stored, result = {name: data[name] for name in identity}, dict(data["result"])
     except (OSError, ValueError, KeyError, TypeError) as why:
         raise QkvError(
             f"reading {path}",
             f"it is damaged or of another version ({why})",
             "Remove it, and run the study again",
         ) from None
-    if settings != json.loads(json.dumps(cell.settings)):
+    for name, what in (("study", "study"), ("cell", "cell")):
+        if stored[name] != identity[name]:
+            problem = f"it belongs to the {what} {stored[name]!r}, not to {identity[name]!r}"
+            raise QkvError(f"continuing with {path}", problem, "Put back the file of this cell, or give another --out")
+    if stored != identity:
         raise QkvError(
             f"continuing with {path}",
             "it was measured with other settings",

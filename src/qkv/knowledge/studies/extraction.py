@@ -24,6 +24,13 @@ from qkv.knowledge.studies.study_files import save_study
 
 NEXT_THEN_QUESTIONS, NEXT_WITH_QUESTIONS = "next token; questions after", "next token; questions mixed in"
 CLOZE_THEN_QUESTIONS, CLOZE_WITH_QUESTIONS = "cloze; questions after", "cloze; questions mixed in"
+RUNS_OF = {
+    NEXT_THEN_QUESTIONS: ("base", "tuned"),
+    NEXT_WITH_QUESTIONS: ("base",),
+    CLOZE_THEN_QUESTIONS: ("base", "tuned"),
+    CLOZE_WITH_QUESTIONS: ("run",),
+}
+"""The folders of the runs of each way of training."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,12 @@ def study(
             _cell_name(i, seed),
             {**asdict(condition), **asdict(setup), "seed": seed},
             partial(measure, condition, setup, seed),
+            RUNS_OF[condition.training],
         )
         for seed in range(seeds)
         for i, condition in reversed(list(enumerate(CONDITIONS)))
     ]
-    results = run_cells(out, cells, minutes, callback)
+    results = run_cells(out, "extraction", cells, minutes, callback)
     rows = []
     for i, condition in enumerate(CONDITIONS):
         own = [results[name] for seed in range(seeds) if (name := _cell_name(i, seed)) in results]

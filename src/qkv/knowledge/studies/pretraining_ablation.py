@@ -37,11 +37,16 @@ def study(
     """Answers about the same people from a model whose text has them, and from one whose text does not."""
     setup = replace(SETUP, people=people or SETUP.people)
     cells = [
-        Cell(f"{kind}-seed-{seed}", {**asdict(setup), "seed": seed}, partial(measure, kind == "deleted", setup, seed))
+        Cell(
+            f"{kind}-seed-{seed}",
+            {**asdict(setup), "text": kind, "seed": seed},
+            partial(measure, kind == "deleted", setup, seed),
+            ("run",),
+        )
         for seed in range(seeds)
         for kind in ("whole", "deleted")
     ]
-    results = run_cells(out, cells, minutes, callback)
+    results = run_cells(out, "ablation", cells, minutes, callback)
     whole = [r for name, r in results.items() if name.startswith("whole")]
     deleted = [r for name, r in results.items() if name.startswith("deleted")]
     rows = [

@@ -33,11 +33,12 @@ def study(
             _cell_name(share, seed),
             {**asdict(setup), "share": share, "seed": seed},
             partial(measure, share, setup, seed),
+            ("run",),
         )
         for seed in range(seeds)
         for share in SHARES
     ]
-    results = run_cells(out, cells, minutes, callback)
+    results = run_cells(out, "rare_facts", cells, minutes, callback)
     rows = []
     for share in SHARES:
         own = [results[name] for seed in range(seeds) if (name := _cell_name(share, seed)) in results]
