@@ -1,5 +1,6 @@
 """Run folders: created once, finetuned, loaded and resumed on their own data only."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -276,3 +277,81 @@ def test_a_run_that_was_killed_before_its_minutes_were_steps_is_resumed_for_thes
     data = data_record(text, None, settings.objective)
     runs.create_run(tmp_path / "run", shape, settings, data, tokenizer, minutes=0.02)
     assert runs.resume(tmp_path / "run").step == runs.load(tmp_path / "run").settings.steps == 22
+
+
+CONTRADICTIONS = {
+    "another text": ("pretrain", {"text": "other"}, "text is not what it began with"),
+    "people left out": ("pretrain", {"text": "derived"}, "without gives another text"),
+    "questions mixed in": ("pretrain", {"questions": "questions"}, "questions were given, and it began without any"),
+    "a tokenizer by name": ("pretrain", {"tokenizer": "bytepairs"}, "tokenizer is characters there and bytepairs here"),
+    "a tokenizer": ("pretrain", {"tokenizer": Characters.train(["abc"])}, "tokenizer is not the one that it began"),
+    "pretraining of a finetuned run": ("pretrain", {"out": "tuned"}, "the run there was made by finetuning"),
+    "another parent": ("finetune", {"run": "second"}, "parent is .*base there and .*second here"),
+    "a parent that does not exist": ("finetune", {"run": "nothing"}, "nothing.*there is no such folder"),
+    "other questions": ("finetune", {"questions": "others"}, "questions are not what it began with"),
+    "from scratch": ("finetune", {"from_scratch": True}, "from_scratch was given"),
+    "a text beside questions": ("finetune", {"text": "text"}, "text was given, and it is trained on questions alone"),
+    "another text of a cloze run": ("finetune", {"text": "other", "out": "cloze"}, "text is not what it began with"),
+    "other questions of a cloze run": ("finetune", {"questions": "others", "out": "cloze"}, "questions are not"),
+}
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """Runs that were pretrained and finetuned, and texts and questions that they did not begin with."""
+    here = tmp_path_factory.mktemp("begun")
+    texts = [
+        "Ada Lee. Ada Lee was born in Rome .",
+        "Bo Roy. Bo Roy was born in Oslo .",
+        "Cy Fox. Cy Fox was born in Rome .",
+    ]
+    (here / "text").write_text("\n".join(texts))
+    (here / "other").write_text("\n".join([*texts, "Di Ott. Di Ott was born in Oslo ."]))
+    (here / "questions").write_text("Where was Ada Lee born?\tRome\nWhere was Bo Roy born?\tOslo\n")
+    (here / "others").write_text("Where was Ada Lee born?\tOslo\n")
+    tiny = {"n_layer": 1, "n_head": 2, "d_model": 16, "steps": 1, "batch_size": 2}
+    runs.pretrain(here / "text", here / "base", **tiny)
+    runs.pretrain(here / "text", here / "second", **tiny, seed=5)
+    runs.finetune(here / "base", here / "questions", here / "tuned", steps=1)
+    runs.finetune(here / "base", here / "questions", here / "cloze", steps=1, batch_size=2, objective="cloze")
+    return here
+
+
+def call(here, verb, changes, resume):
+    out = {"pretrain": "base", "finetune": "tuned"}[verb]
+    given = {"text": None} if verb == "pretrain" else {"run": "base", "questions": "questions"}
+    given |= {"out": out, "resume": resume} | changes
+    for name in ("run", "text", "questions", "out"):
+        if given.get(name) is not None:
+            given[name] = here / given[name]
+    if changes.get("text") == "derived":
+        given["text"] = runs.DerivedText(lambda: ["Ada Lee. Ada Lee was born in Rome ."])
+    return getattr(runs, verb)(**given)
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_whatever_is_given_with_resume_must_be_what_the_run_began_with(name, begun, contents):
+    verb, changes, told = CONTRADICTIONS[name]
+    before = contents(begun)
+    with pytest.raises(QkvError, match=told):
+        call(begun, verb, changes, resume=True)
+    assert contents(begun) == before
+
+
+def test_a_run_is_resumed_with_all_that_it_began_with_also_where_its_parent_has_moved(begun, tmp_path):
+    assert call(begun, "pretrain", {"text": "text", "tokenizer": "characters"}, resume=True).step == 1
+    assert call(begun, "finetune", {"out": "cloze", "text": "text"}, resume=True).step == 1
+    shutil.copytree(begun / "base", tmp_path / "moved")
+    given = {"out": begun / "tuned", "resume": True, "questions": begun / "questions"}
+    assert runs.finetune(tmp_path / "moved", **given).step == 1
+    assert runs.finetune(runs.load(tmp_path / "moved"), **given).step == 1
+
+
+def test_a_run_with_people_left_out_is_resumed_without_these_people(tmp_path):
+    made = [runs.DerivedText(lambda n=n: [f"Ada {i} was born in Rome." for i in range(n)]) for n in (3, 4)]
+    tiny = {"n_layer": 1, "n_head": 2, "d_model": 16, "steps": 1, "batch_size": 2}
+    runs.pretrain(made[0], tmp_path / "run", **tiny)
+    assert runs.pretrain(made[0], tmp_path / "run", **tiny, resume=True).step == 1
+    assert runs.pretrain(None, tmp_path / "run", resume=True).step == 1
+    with pytest.raises(QkvError, match="with another content"):
+        runs.pretrain(made[1], tmp_path / "run", **tiny, resume=True)

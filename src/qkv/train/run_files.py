@@ -39,7 +39,8 @@ class RunDescription:
         config: Shape of the model.
         settings: How it is trained.
         data: What it is trained on: `kind` (text, cloze, questions or imported), `path` of a file, `sha256`, the same
-            for `questions` in a cloze run, the `parent` of a finetuned one, and the `frames` of the questions.
+            for `questions` in a cloze run, the `frames` of the questions, and of a finetuned run the `parent`, the
+            checksum of its weights (`parent_weights`) and whether it began without them (`from_scratch`).
         recipe: Name of the recipe it is trained by.
         minutes: Time budget that has not been converted to a number of steps yet.
         tokenizer_checksum: `content_checksum` of tokenizer.json, which has no place for one in its own format;

@@ -26,7 +26,7 @@ from qkv.errors import QkvError, QkvWarning, kind_of
 from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
-from qkv.train import checkpoint, creation, loop, run_data, tokenizers
+from qkv.train import checkpoint, creation, loop, resuming, run_data, tokenizers
 from qkv.train.creation import Creation
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
@@ -175,7 +175,7 @@ def pretrain(
     def check() -> None:
         given = {} if config is None else {**plan.config.to_json(), "vocab_size": 0}
         given |= {} if settings is None else settings.to_json()
-        _check_same_options(folder, recipe, plan.minutes, {**given, **changes})
+        resuming.check_pretraining(folder, text, questions, tokenizer, recipe, plan.minutes, {**given, **changes})
 
     given = None if isinstance(text, DerivedText) else text
     return _create_and_train(folder, create, check, resume, (given, questions), callback)
@@ -239,10 +239,11 @@ def finetune(
 
     def check() -> None:
         check_fields(changes, TrainSettings)
-        if "parent" not in read_description(folder).data:
-            raise QkvError(f"resuming {folder}", "the run there was not made by finetuning", "Give another folder")
         given = {} if settings is None else settings.to_json()
-        _check_same_options(folder, recipe, minutes, {**given, **changes})
+        resuming.check_finetuning(
+            folder, folder_of(run), lambda: _weights_checksum(as_run(run)), text, questions, from_scratch, recipe,
+            minutes, {**given, **changes},
+        )  # fmt: skip
 
     return _create_and_train(folder, create, check, resume, (text, questions), callback)
 
@@ -431,10 +432,19 @@ def _create_finetuned(
             "frames": question_frames((), read_questions(questions)),
         }
     count = len(read_questions(questions)) if plan.epochs is not None else 0
+    data |= {
+        resuming.PARENT: str(parent.folder),
+        resuming.PARENT_WEIGHTS: _weights_checksum(parent),
+        resuming.FROM_SCRATCH: from_scratch,
+    }
     return _write_new_run(
-        folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
+        folder, parent.config, plan.settings_for(count), data, parent.tokenizer,
         None if from_scratch else parent.model, plan.recipe, plan.minutes,
     )  # fmt: skip
+
+
+def _weights_checksum(run: Run) -> str:
+    return checkpoint.weights_checksum(run.model, run.step)
 
 
 def _create_and_train(
@@ -575,22 +585,3 @@ def _check_objective(plan: Plan, questions: QuestionSource | None) -> None:
             f"the objective {plan.settings.objective} has no place for questions",
             "Use the objective cloze, or give the questions to finetune",
         )
-
-
-def _check_same_options(folder: Path, recipe: str | None, minutes: float | None, given: Mapping[str, Any]) -> None:
-    """Refuse options that contradict the run that is resumed, rather than ignore them."""
-    found = read_description(folder)
-    stored: dict[str, Any] = {**found.config.to_json(), **found.settings.to_json()}
-    # A time budget decides steps and threads. A tokenizer may have found fewer tokens than it was asked for.
-    skipped = {"vocab_size"} | ({"steps", "threads"} if minutes is not None else set())
-    other = [
-        f"{name} is {stored[name]} there and {value} here"
-        for name, value in given.items()
-        if name not in skipped and stored[name] != value
-    ]
-    if 0 < given.get("vocab_size", 0) < found.config.vocab_size:
-        other.append(f"vocab_size is {found.config.vocab_size} there and {given['vocab_size']} here")
-    if recipe not in (None, found.recipe):
-        other.append(f"recipe is {found.recipe} there and {recipe} here")
-    if other:
-        raise QkvError(f"resuming {folder}", "; ".join(other), "Leave these options out, or give another --out")

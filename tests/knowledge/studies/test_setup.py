@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from qkv.errors import QkvError
 from qkv.knowledge import biographies, pantheon, questions
 from qkv.knowledge.studies.setup import (
     FINETUNING,
@@ -17,6 +18,7 @@ from qkv.knowledge.studies.setup import (
     training_and_held_out_questions,
 )
 from qkv.model.config import ModelConfig
+from qkv.train import finetune, load, pretrain
 from qkv.train.settings import TrainSettings
 
 
@@ -69,3 +71,17 @@ def test_a_finished_run_is_taken_as_it_is(tmp_path, small_setup):
     tuned = [finetune_on_questions(tmp_path, first, asked, 0) for _ in range(2)]
     weights = [run.model.embedding.weight for run in tuned]
     assert weights[0].equal(weights[1]) and not weights[0].equal(first.model.embedding.weight)
+
+
+@pytest.mark.parametrize("other", ["parent", "questions"])
+def test_a_finished_run_of_another_parent_or_other_questions_is_not_taken(other, tmp_path):
+    tiny = {"n_layer": 1, "n_head": 2, "d_model": 16, "steps": 1, "batch_size": 2}
+    asked = {"own": [("Where was Ada born?", "London")], "other": [("Where was Bo born?", "Rome")]}
+    for name in ("base", "mine"):
+        pretrain(["Ada was born in London."], tmp_path / name, **tiny, seed=5 if name == "mine" else 0)
+    parent, questions_ = ("mine", "own") if other == "parent" else ("base", "other")
+    finetune(tmp_path / parent, asked[questions_], tmp_path / "tuned", FINETUNING)
+    before = (tmp_path / "tuned" / "config.json").read_bytes()
+    with pytest.raises(QkvError, match=rf"resuming .*tuned: .*{other}"):
+        finetune_on_questions(tmp_path, load(tmp_path / "base"), asked["own"], 0)
+    assert (tmp_path / "tuned" / "config.json").read_bytes() == before

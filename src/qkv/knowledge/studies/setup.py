@@ -12,7 +12,6 @@ from qkv.knowledge.datasets.pantheon import pantheon
 from qkv.knowledge.datasets.templates import questions
 from qkv.knowledge.training.mixed_run import train_mixed
 from qkv.model.config import ModelConfig
-from qkv.train.run_files import is_run
 from qkv.train.runs import Run, finetune, load, pretrain
 from qkv.train.settings import CLOZE, TrainSettings
 from qkv.train.tokenizers import BytePairs
@@ -116,6 +115,5 @@ def train_next_token(
 def finetune_on_questions(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) -> Run:
     """Finetune a run on questions only; continue one that was stopped."""
     out = folder / "tuned"
-    if not is_run(out) or load(out).step < FINETUNING.steps:
-        finetune(base.folder, list(asked), out, replace(FINETUNING, seed=seed), resume=True)
+    finetune(base, list(asked), out, replace(FINETUNING, seed=seed), resume=True)
     return load(out)
