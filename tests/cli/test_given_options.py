@@ -271,3 +271,22 @@ def test_parents_in_a_circle_are_followed_to_an_end(tmp_path, monkeypatch, shell
     Path("one", "config.json").write_text(json.dumps({"data": {"kind": "questions", "parent": "one"}}))
     done = shell("ask", "one", "Where?", "--plot", "p.svg")
     assert done.code == 2 and "p.svg" not in done.err
+
+
+@pytest.mark.parametrize("text", ['{"my own": "trust notes"}', "my own trust notes"])
+def test_notes_in_place_of_a_badge_are_refused_before_a_question_is_asked(text, trained, tmp_path, shell, monkeypatch):
+    monkeypatch.setattr("qkv.knowledge.confidence.calibration.answer_features", lambda *_, **__: pytest.fail("asked"))
+    shutil.copytree(trained / "run", tmp_path / "run")
+    (tmp_path / "run" / "trust.json").write_text(text)
+    asked = ("--known", trained / "known.tsv", "--unknown", trained / "unknown.txt")
+    done = shell("trust", tmp_path / "run", *asked)
+    assert done.code == 2 and "no badge as qkv wrote it" in done.err and "Move it away" in done.err
+    assert (tmp_path / "run" / "trust.json").read_text() == text
+
+
+def test_a_file_of_the_name_of_a_language_models_badge_is_not_replaced(language_model, tmp_path, shell):
+    model = shutil.copytree(language_model, tmp_path / "model")
+    (model / "qkv-trust-city.json").write_text('{"mine": 1}')
+    done = shell("trust", model, "--facts", "pantheon", "--people", "20")
+    assert done.code == 2 and "no badge as qkv wrote it" in done.err
+    assert (model / "qkv-trust-city.json").read_text() == '{"mine": 1}'

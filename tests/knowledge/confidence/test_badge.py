@@ -58,7 +58,7 @@ def test_a_fit_that_came_to_nothing_does_not_replace_one_that_works(badge, tmp_p
     assert save_unless_worse(nothing, tmp_path) and Badge.load(tmp_path) == nothing  # there was none
     assert save_unless_worse(badge, tmp_path) and Badge.load(tmp_path) == badge
     assert not save_unless_worse(nothing, tmp_path) and Badge.load(tmp_path) == badge
-    (tmp_path / FILE).write_text("damaged")
+    (tmp_path / FILE).unlink()
     assert save_unless_worse(nothing, tmp_path) and Badge.load(tmp_path) == nothing
 
 
@@ -184,3 +184,41 @@ def test_what_is_no_file_is_not_taken_for_a_run_without_a_badge(kind, tmp_path):
         Badge.load(tmp_path, "weights")
     path.rmdir() if kind == "folder" else path.unlink()
     assert Badge.load(tmp_path, "weights") is None
+
+
+@pytest.mark.parametrize(
+    "kind", ["notes", "text", "damaged", "edited", "other format", "link", "broken link", "folder"]
+)
+def test_what_is_no_badge_as_qkv_wrote_it_is_not_replaced(kind, badge, tmp_path, contents):
+    out, path = tmp_path / "out", tmp_path / "out" / FILE
+    out.mkdir()
+    badge.save(out, "weights")
+    data = json.loads(path.read_text())
+    others = {
+        "notes": json.dumps({"my own": "trust notes"}),
+        "text": "my own notes",
+        "damaged": path.read_text()[:-20],
+        "edited": json.dumps({**data, "checksum": "edited"}),
+        "other format": json.dumps(with_checksum({**data, "format": "mine"})),
+    }
+    if "link" in kind:
+        path.rename(tmp_path / "badge") if kind == "link" else path.unlink()
+        path.symlink_to(tmp_path / "badge")
+    elif kind == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_text(others[kind])
+    before = contents(tmp_path)
+    for save in (badge.save, lambda folder: save_unless_worse(that_says_nothing(badge), folder)):
+        with pytest.raises(QkvError, match=r"trust\.json: it is there already, and is no badge as qkv wrote it"):
+            save(out)
+    assert contents(tmp_path) == before
+
+
+def test_a_badge_of_another_version_is_replaced(badge, tmp_path):
+    badge.save(tmp_path, "weights")
+    data = json.loads((tmp_path / FILE).read_text())
+    (tmp_path / FILE).write_text(json.dumps(with_checksum({**data, "format": "qkv-trust-11"})))
+    badge.save(tmp_path, "weights")
+    assert Badge.load(tmp_path, "weights") == badge

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qkv.core.files import write_text
+from qkv.core.files import Writing, creating, replacing, write_text
 from qkv.core.json_files import CHECKSUM, EDITED, read_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.calibrator import MADE_UP as MADE_UP
@@ -25,7 +25,8 @@ from qkv.train.data.question_frames import PLACE, frame_of, match_frame
 from qkv.train.run_files import weights_checksum
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-12"
+FORMATS = "qkv-trust-"
+FORMAT = f"{FORMATS}12"
 ADVERBS = frozenset(
     ["not", "never", "often", "usually", "mostly", "typically", "mainly", "commonly", "generally", "actually", "really",
      "still", "originally", "today", "now", "also", "sometimes", "always", "ever", "first", "currently", "probably"]
@@ -127,7 +128,8 @@ class Badge:
         data |= {name: getattr(self, name) for name in (*COUNTS, "by_name")}
         data["kinds"] = [kind._asdict() for kind in self.kinds]
         data["weights"] = weights_checksum(Path(folder)) if weights is None else weights
-        write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
+        text = json.dumps(with_checksum({"format": FORMAT, **data})) + "\n"
+        write_text(Path(folder) / FILE, text, writing_of_badge(Path(folder) / FILE, FORMATS))
 
     @classmethod
     def load(cls, folder: str | Path, weights: str | None = None) -> Badge | None:
@@ -185,6 +187,29 @@ class Badge:
                 "Calibrate again with: qkv trust; or remove the file",
             )
         return badge
+
+
+def writing_of_badge(path: Path, formats: str) -> Writing:
+    """How a badge comes to its path, at which there must be nothing, or a badge as some version of qkv wrote it.
+
+    Args:
+        path: Where it is to be written.
+        formats: What the format of such badges begins with.
+
+    Raises:
+        QkvError: There is something else: a file of other contents, one that is damaged or edited, a link or a folder.
+    """
+    if not os.path.lexists(path):
+        return creating
+    try:
+        stored = read_json(path) if path.is_file() and not path.is_symlink() else None
+        own = isinstance(stored, dict) and stored.get(CHECKSUM) != EDITED
+        if own and str(verified(stored).get("format")).startswith(formats):
+            return replacing
+    except (OSError, ValueError):
+        pass
+    problem = "it is there already, and is no badge as qkv wrote it"
+    raise QkvError(f"writing the badge {path}", problem, "Move it away, or calibrate without saving (--no-save)")
 
 
 def save_unless_worse(badge: Badge, folder: str | Path, weights: str | None = None) -> bool:

@@ -12,7 +12,18 @@ import numpy as np
 
 from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.answering.answer_model import frames_of
-from qkv.knowledge.confidence.badge import INPUTS, MADE_UP, REMEMBERED, UNSURE, Badge, model_inputs, save_unless_worse
+from qkv.knowledge.confidence.badge import (
+    FILE,
+    FORMATS,
+    INPUTS,
+    MADE_UP,
+    REMEMBERED,
+    UNSURE,
+    Badge,
+    model_inputs,
+    save_unless_worse,
+    writing_of_badge,
+)
 from qkv.knowledge.confidence.calibrator import CrossFit
 from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.features import FEATURES, N_SAMPLES, AnswerFeatures, answer_features
@@ -112,7 +123,7 @@ def trust(
 
     Raises:
         QkvError: `level`, `confidence`, `max_outside` or `calibration` is out of range, or there are fewer than 20
-            questions of a kind (known, unknown, right, wrong) to fit on.
+            questions of a kind (known, unknown, right, wrong) to fit on; or trust.json is not a badge that qkv wrote.
 
     Example:
         With a run that was pretrained on biographies, and two files of questions::
@@ -124,6 +135,8 @@ def trust(
     _check_shares(level, confidence, max_outside, calibration)
     refuse_negative("calibrating trust", seed=seed, n_samples=n_samples)
     run = as_run(run)
+    if save:
+        writing_of_badge(Path(run.folder) / FILE, FORMATS)
     weights = weights_checksum(run.model, run.step)  # those that answer, whatever happens to the folder meanwhile
     known_pairs, unknown_pairs = _once(question_pairs(known)), _once(_optionally_answered(unknown))
     names, frames = NameCheck(run, text), frames_of(run)

@@ -13,7 +13,7 @@ import numpy as np
 from qkv.core.files import write_text
 from qkv.core.json_files import CHECKSUM, EDITED, read_json, verified, with_checksum
 from qkv.errors import QkvError
-from qkv.knowledge.confidence.badge import Judgement
+from qkv.knowledge.confidence.badge import Judgement, writing_of_badge
 from qkv.knowledge.confidence.calibrator import MADE_UP, REMEMBERED, Calibrator, CrossFit
 from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.guarantee import CONFIDENCE, Guarantee
@@ -23,7 +23,8 @@ from qkv.knowledge.language_models.answer_rates import AnswerRates
 from qkv.knowledge.language_models.name_probes import NameProbes, name_inputs
 from qkv.knowledge.language_models.signals import Signals
 
-FORMAT = "qkv-language-model-trust-4"
+FORMATS = "qkv-language-model-trust-"
+FORMAT = f"{FORMATS}4"
 MAX_ABS_INPUT = 30.0  # inputs of the calibrator are clipped to ± this
 REAL, INVENTED = "known", "invented"  # the groups of the calibrator
 USED = (
@@ -93,7 +94,9 @@ class ModelBadge:
             "rates": self.rates.to_json(),
             "calibrator": self.calibrator.to_json(),
         }
-        write_text(badge_path(folder, self.relation), json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
+        path = badge_path(folder, self.relation)
+        text = json.dumps(with_checksum({"format": FORMAT, **data})) + "\n"
+        write_text(path, text, writing_of_badge(path, FORMATS))
 
     @classmethod
     def load(cls, folder: str | Path, relation: str, model: str) -> ModelBadge | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from qkv.core.display import Card, percent
 from qkv.errors import QkvError
-from qkv.knowledge.confidence.badge import REMEMBERED, UNSURE
+from qkv.knowledge.confidence.badge import REMEMBERED, UNSURE, writing_of_badge
 from qkv.knowledge.confidence.calibrator import MADE_UP, CrossFit
 from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.guarantee import CONFIDENCE
@@ -25,7 +25,7 @@ from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.pantheon import pantheon
 from qkv.knowledge.intervals import wilson_interval
 from qkv.knowledge.language_models.answer_file import Progress, fingerprint, read_signals
-from qkv.knowledge.language_models.badge import INVENTED, REAL, ModelBadge, badge_path, fit_model_badge
+from qkv.knowledge.language_models.badge import FORMATS, INVENTED, REAL, ModelBadge, badge_path, fit_model_badge
 from qkv.knowledge.language_models.causal_model import CausalModel, open_causal_model
 from qkv.knowledge.language_models.known_facts import draw_people, questions_about
 from qkv.knowledge.language_models.name_probes import read_name_probes
@@ -100,7 +100,7 @@ def trust(
 
     Raises:
         QkvError: A share is out of range, the folder holds no causal language model, or fewer than five answers are
-            right, or wrong.
+            right, or wrong; or the file of the badge is not one that qkv wrote.
         MissingExtra: transformers is not installed.
     """
     for name, share in (("level", level), ("confidence", confidence)):
@@ -110,6 +110,8 @@ def trust(
     names = names_of_nobody(chosen, round(INVENTED_PER_PERSON * len(chosen)), seed, facts)
     asked = [*questions_about(chosen, relation), *(about(name, relation) for name in names)]
     opened = model if isinstance(model, CausalModel) else open_causal_model(model, offline=offline)
+    if save and Path(opened.name).is_dir():
+        writing_of_badge(badge_path(opened.name, relation), FORMATS)
     weights = fingerprint(opened)  # of the files that answer, whatever happens to the folder meanwhile
     found = read_signals(opened, asked, path=answers, progress=progress)
     expected = [getattr(person, relation) for person in chosen] + [""] * len(names)
