@@ -347,6 +347,21 @@ def test_large_fields_are_left_out_of_the_header_of_safetensors(tmp_path, monkey
     )
 
 
+def test_a_wiring_in_the_form_that_people_write_may_have_a_result(tmp_path):
+    x = [[0, 4, 0, 4], [4, 0, 0, 0], [0, 4, 4, 0]]
+    q, v = np.zeros((4, 4)), np.diag([0.0, 1.0, -1.0, 0.0])
+    q[2, 3] = q[3, 0] = 1.0
+    rules = {"reads": {"0": 2, "1": 0}, "writes": {"0": [0, 4, -4, 0], "1": [0, 4, 0, 0]}}
+    data = {"X": x, "Q": q, "K": np.eye(4), "V": v, **rules}
+    stated = Certificate("wiring", data, {"distance": 1e-3, "output": 1e-2})
+    assert stated.verify()
+    for result in ({"possible": True, "tol": 0.01, "head_size": 4, "labels": ["a", "b", "c"]}, {"Q": q.tolist()}):
+        save([stated], tmp_path / "c.json", result)
+        assert all(verify_file(tmp_path / "c.json"))
+    save([stated], tmp_path / "c.json", {"possible": True, "tol": 1e-4})
+    assert not all(verify_file(tmp_path / "c.json"))
+
+
 def test_truth_values_are_no_items():
     found = qkv.design.copyable(np.eye(2))
     result = as_saved(found)

@@ -91,8 +91,9 @@ def _apart(saved: Saved, family: Family) -> str:
     held: dict[str, Any] = {}
     for each in saved.certificates:
         for name, value in each.data.items():
-            if name not in EVIDENCE and not _alike(held.setdefault(name, value), value):
+            if name in held and name not in EVIDENCE and not _alike(held[name], value):
                 return name
+            held.setdefault(name, value)
     if "item" in held and "items" in held and numbers(held["item"]) not in numbers(held["items"]):
         return "item"
     return ""
