@@ -92,7 +92,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     check_output_path(path)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    with _temporary(path, 0o666 if mode is None else 0o600) as temporary:
+    with temporary_file(path, 0o666 if mode is None else 0o600) as temporary:
         yield temporary
         if mode is not None:
             temporary.chmod(mode & 0o777)
@@ -109,7 +109,7 @@ def creating(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     refuse_existing(path)
     check_output_path(path)
-    with _temporary(path, 0o666) as temporary:
+    with temporary_file(path) as temporary:
         yield temporary
         place(temporary, path)
 
@@ -145,7 +145,7 @@ def refuse_existing(path: Path) -> None:
 
 
 @contextmanager
-def _temporary(path: Path, mode: int) -> Iterator[Path]:
+def temporary_file(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """A locked temporary file beside `path`, which is removed in the end, if it still has its name."""
     remove_abandoned(path.parent)
     temporary, handle = _create_temporary(path, mode)

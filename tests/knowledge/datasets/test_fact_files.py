@@ -2,12 +2,17 @@
 
 import errno
 import json
+import os
+import shutil
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from qkv.errors import QkvError
 from qkv.knowledge import Facts, Person, load_facts, load_questions, load_texts, write_example, write_facts
+from qkv.knowledge.datasets import fact_files
 from qkv.knowledge.datasets.examples import EXAMPLES, minerals
 from qkv.knowledge.datasets.fact_files import invented_names
 from qkv.train.data.cloze import ClozeSource
@@ -266,3 +271,107 @@ def test_a_disk_that_is_full_leaves_the_files_of_the_earlier_call(tmp_path, monk
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert write_facts(BOOKS, tmp_path, seed=5).counts
+
+
+EVENTS = {"os.rename", "os.link", "os.remove", "os.truncate", "os.chmod"}
+
+
+def disturbed(at, folder, how, call):
+    """Whether `call`, in another process, came to its file operation number `at` in a folder, and was disturbed there.
+
+    `how` is "kill", "interrupt", "error", or the name of a file that appears then, if it is not there.
+    """
+    child = os.fork()
+    if child:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code in (0, 7, 9), code
+        return code != 0
+    try:
+        count, busy, reached = 0, False, False
+
+        def hook(event, arguments):
+            nonlocal count, busy, reached
+            writes = event in EVENTS or (event == "open" and arguments[2] and arguments[2] & os.O_CREAT)
+            if busy or not writes or not any(str(each).startswith(str(folder)) for each in arguments):
+                return
+            count += 1
+            if count == at:
+                busy = reached = True
+                if how == "kill":
+                    os._exit(9)
+                if how in ("interrupt", "error"):
+                    busy = False
+                    raise KeyboardInterrupt if how == "interrupt" else OSError(errno.EIO, "Input/output error")
+                if not os.path.lexists(folder / how):
+                    (folder / how).write_text("mine\n")
+                busy = False
+
+        sys.addaudithook(hook)
+        with suppress(KeyboardInterrupt, OSError, QkvError):
+            call()
+        os._exit(7 if reached else 0)
+    finally:
+        os._exit(1)
+
+
+def as_it_is(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".qkv-lock"}
+
+
+@pytest.fixture
+def earlier_and_later(tmp_path):
+    """The files of two calls in a folder; the second has no outside.tsv of its own, and other contents."""
+    sets = []
+    for name, options in (("one", {}), ("two", {"held_out": 0, "seed": 5})):
+        write_facts(BOOKS, tmp_path / name, **options)
+        sets.append(as_it_is(tmp_path / name))
+    write_facts(BOOKS, tmp_path / "out")
+    assert sets[0].keys() != sets[1].keys()
+    return sets
+
+
+@pytest.mark.parametrize("how", ["interrupt", "error", "kill"])
+def test_all_earlier_or_all_later_files_are_there_whenever_a_call_is_ended(how, earlier_and_later, tmp_path):
+    out = tmp_path / "out"
+    earlier, later = earlier_and_later
+    at = 0
+    while True:
+        at += 1
+        if not disturbed(at, out, how, lambda: write_facts(BOOKS, out, held_out=0, seed=5)):
+            break
+        if how == "kill":  # the next call, which fails as soon as it may, restores what it finds
+            with pytest.MonkeyPatch.context() as patch, pytest.raises(ZeroDivisionError):
+                patch.setattr(fact_files, "replace_files", lambda *_: 1 / 0)
+                write_facts(BOOKS, out)
+        left = as_it_is(out)
+        assert {name: left[name] for name in left if not name.startswith(".qkv-")} in (earlier, later), (at, set(left))
+        write_facts(BOOKS, out)
+        assert as_it_is(out) == earlier, at
+    assert at > 15 and as_it_is(out) == later
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_that_appears_while_files_are_written_is_kept(name, again, earlier_and_later, tmp_path):
+    out, at, placed = tmp_path / "out", 0, 0
+    while True:
+        at += 1
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        if again:
+            write_facts(BOOKS, out)
+        if not disturbed(at, out, name, lambda: write_facts(BOOKS, out, seed=5)):
+            break
+        left = as_it_is(out)
+        if b"mine\n" in left.values():
+            placed += 1
+            assert left[name] == b"mine\n"
+            kept = {each.removeprefix(".qkv-old-"): left[each] for each in left if left[each] != b"mine\n"}
+            kept.pop(".qkv-replacing", None)
+            assert kept == (earlier_and_later[0] if again else {})  # the earlier file of this name is kept beside it
+            (out / name).unlink()
+            write_facts(BOOKS, out)
+            assert as_it_is(out) == earlier_and_later[0]
+        else:
+            assert again or left == {} or set(left) >= set(NAMES), left.keys()
+    assert placed > 1

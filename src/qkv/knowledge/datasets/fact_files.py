@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from qkv.core.display import Card, Displayable
-from qkv.core.files import check_output_path, replacing, write_text
+from qkv.core.files import check_output_path
 from qkv.core.json_files import content_checksum, read_json, verified, with_checksum
 from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.datasets.facts import Facts, Questions
+from qkv.knowledge.datasets.file_sets import recover_files, replace_files
 from qkv.knowledge.datasets.name_index import NameIndex
 from qkv.knowledge.datasets.templates import MAX_VERSIONS, biographies, questions
 from qkv.train.data.tables import tab_separated
@@ -261,30 +262,18 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
         raise QkvError(f"writing facts to {folder}", str(why), "Give a folder that can be written") from None
     for name in (*files, RECORD):
         check_output_path(folder / name)
+    record = _record({name: [content_checksum(text.encode())] for name, text in contents.items()})
     with run_lock(folder):  # of two calls at once, one is refused
-        _replace(folder, contents)
-
-
-def _replace(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write files, and remove those of an earlier call that are not among them; a full disk changes nothing."""
-    earlier = _own_files(folder)
-    new = {name: [content_checksum(text.encode())] for name, text in contents.items()}
-    both = {name: [*earlier.get(name, ()), *new.get(name, ())] for name in FILES}
-    with ExitStack() as pending:  # all are written before any replaces an earlier one; the record, as the first, last
-        pending.enter_context(replacing(folder / RECORD)).write_text(_record(new), "utf-8")
-        for name, text in contents.items():
-            pending.enter_context(replacing(folder / name)).write_text(text, "utf-8")
-        write_text(folder / RECORD, _record(both))  # so that the next call knows all of them after a kill
-        for name in FILES:  # a kill leaves files missing rather than those of two calls side by side
-            (folder / name).unlink(missing_ok=True)
+        recover_files(folder)
+        replace_files(folder, _own_files(folder), {**contents, RECORD: record})
 
 
 def _record(checksums: Mapping[str, Sequence[str]]) -> str:
     return json.dumps(with_checksum({"format": FORMAT, "files": checksums})) + "\n"
 
 
-def _own_files(folder: Path) -> dict[str, list[str]]:
-    """The checksums of the files that an earlier call wrote; any other file of these names is refused."""
+def _own_files(folder: Path) -> dict[str, str]:
+    """The checksums of the files that an earlier call wrote and that are there; any other of these names is refused."""
     try:
         record: dict[str, Any] = {"format": FORMAT, "files": {}}
         record = verified(read_json(folder / RECORD)) if (folder / RECORD).is_file() else record
@@ -292,20 +281,17 @@ def _own_files(folder: Path) -> dict[str, list[str]]:
         written = {str(name): [str(each) for each in own] for name, own in dict(record["files"]).items()}
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         is_record, written = False, {}
+    found: dict[str, str] = {}
     for name in (*FILES, RECORD):
         path = folder / name
-        if name == RECORD:
-            own = is_record and not path.is_symlink()
-        else:
-            own = (
-                not path.is_symlink()
-                and path.is_file()
-                and content_checksum(path.read_bytes()) in written.get(name, ())
-            )
-        if not own and (path.is_symlink() or path.exists()):
+        if not os.path.lexists(path):
+            continue
+        if path.is_file() and not path.is_symlink():
+            found[name] = content_checksum(path.read_bytes())
+        if name not in found or not (is_record if name == RECORD else found[name] in written.get(name, ())):
             raise QkvError(
                 f"writing facts to {folder}",
                 f"{path} is there already, and no earlier call wrote it, or it was changed since",
                 "Give another folder, or move the file away",
             )
-    return written
+    return found
