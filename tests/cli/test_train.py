@@ -1,6 +1,7 @@
 """The shell: pretrain, finetune, generate, export and import, and what they refuse."""
 
 import json
+import os
 
 import pytest
 from marks import some, spread
@@ -264,3 +265,19 @@ def test_a_refused_call_removes_no_filtered_text_that_was_there(people, tmp_path
     assert qkv("pretrain", *options, "--steps 3 --context-length 2")[0] == 2
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["text.txt"]
     assert (tmp_path / "run" / "text.txt").read_text() == kept
+
+
+def test_what_is_no_regular_file_is_refused_instead_of_waited_for(tmp_path, shell):
+    (tmp_path / "run").mkdir()
+    pipe, device = tmp_path / "options.toml", tmp_path / "device.toml"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/full")
+    for path in (pipe, device):
+        done = shell("pretrain", path)
+        assert done.code == 2 and "it is no regular file" in done.err
+        (tmp_path / "run" / "config.json").symlink_to(path)
+        asked = ("--known", "k.tsv", "--unknown", "u.txt")
+        for words in (["ask", "Where?"], ["trust", *asked], ["evaluate", "--questions", __file__]):
+            done = shell(words[0], tmp_path / "run", *words[1:])
+            assert done.code == 2 and done.err.startswith("qkv: "), done.err
+        (tmp_path / "run" / "config.json").unlink()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,3 +145,36 @@ def test_what_a_kill_after_the_last_file_of_an_import_leaves_is_removed_by_the_n
     with pytest.raises(QkvError, match="there is one already"):
         import_model(tmp_path / "hf", tmp_path / "out")
     assert (tmp_path / "out" / RECORD).read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", ["pretrain", "finetune"])
+def test_a_log_of_another_run_that_appears_while_a_run_is_created_is_kept(
+    verb, text, questions, config, settings, tmp_path, monkeypatch, contents
+):
+    short, out = replace(settings, steps=2, log_every=1), tmp_path / "out"
+    runs.pretrain(text, tmp_path / "base", config, short)
+    log = (tmp_path / "base" / "log.jsonl").read_bytes()
+    assert log
+    calls = {
+        "pretrain": lambda: runs.pretrain(text, out, config, short),
+        "finetune": lambda: runs.finetune(tmp_path / "base", questions, out, short),
+    }
+    moments = [(runs.creation, "check_names_free"), (runs.checkpoint, "save"), (runs, "write_description")]
+    for module, function in [*moments, (runs, "train_locked")]:
+        whole, placed = getattr(module, function), []
+
+        def then_appears(*args, whole=whole, placed=placed, function=function, **options):
+            found = None if function == "train_locked" else whole(*args, **options)
+            if out.exists() and not (out / "log.jsonl").exists():
+                (out / "log.jsonl").write_bytes(log)
+                placed.append(True)
+            return whole(*args, **options) if function == "train_locked" else found
+
+        with monkeypatch.context() as patch, contextlib.suppress(QkvError):
+            patch.setattr(module, function, then_appears)
+            calls[verb]()
+        if placed:
+            assert contents(out) == {"log.jsonl": log}
+        else:
+            assert (out / "log.jsonl").read_bytes() != log
+        shutil.rmtree(out)

@@ -403,6 +403,8 @@ def _file(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
     request = f"reading options from {path}"
     if not path.exists():
         raise QkvError(request, "there is no such file", "Texts to train on go to --text; this is a file of options")
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise QkvError(request, "it is no regular file", "Give a .toml or .json file of options")
     try:
         if (size := path.stat().st_size) > MAX_OPTIONS_BYTES:
             raise ValueError(f"it has {size:,} bytes, and {MAX_OPTIONS_BYTES:,} is the limit")

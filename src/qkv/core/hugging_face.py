@@ -107,8 +107,11 @@ def is_hugging_face_folder(folder: str | Path) -> bool:
     """Whether a folder's config.json is one of transformers: it names the family, which that of a qkv run does not."""
     from qkv.core.json_files import read_json
 
+    path = Path(folder) / "config.json"
+    if not path.is_file():  # opening a pipe would wait for ever, and a device may have no end
+        return False
     try:
-        settings = read_json(Path(folder) / "config.json")
+        settings = read_json(path)
     except (OSError, ValueError):
         return False
     return isinstance(settings, dict) and "model_type" in settings

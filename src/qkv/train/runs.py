@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from qkv.core.display import Card, Displayable
+from qkv.core.files import write_text
 from qkv.core.json_files import content_checksum
 from qkv.errors import QkvError, QkvWarning, kind_of
 from qkv.model.config import ModelChanges, ModelConfig
@@ -354,7 +355,7 @@ def create_run(
     """
     with run_lock(Path(out)):
         creation.remove_leftovers(Path(out))
-        _write_new_run(Path(out), config, settings, data, tokenizer, model, recipe, minutes)
+        _write_new_run(Path(out), config, settings, data, tokenizer, model, recipe, minutes, log=False)
 
 
 def _write_new_run(
@@ -367,16 +368,23 @@ def _write_new_run(
     recipe: str,
     minutes: float | None,
     text: TextSource | KeptText | None = None,
+    log: bool = True,
 ) -> Creation:
-    """`create_run` for callers that hold the lock of the folder already, with a text that the run is to keep."""
+    """`create_run` for callers that hold the lock of the folder already, with a text that the run is to keep.
+
+    With `log`, its log is created too, while it is empty: so that no log of another run is continued.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
     check_no_run(folder)
-    names = (*NEW_RUN_FILES, run_data.TEXT_FILE) if isinstance(text, KeptText) else NEW_RUN_FILES
+    kept = (run_data.TEXT_FILE,) if isinstance(text, KeptText) else ()
+    names = (*NEW_RUN_FILES, *kept, *((LOG_FILE,) if log else ()))
     with creation.creation(folder, names) as made:
         if isinstance(text, KeptText):
             text.write(made.writing)
+        if log:
+            write_text(folder / LOG_FILE, "", made.writing)
         tokenizer.save(folder, made.writing)
         checkpoint.save(folder, 0, checkpoint.weights_of(model), {}, made.writing)
         checksum = content_checksum((folder / TOKENIZER_FILE).read_bytes())
