@@ -65,7 +65,8 @@ def accepted(claims):
 
 
 def test_theorems_that_cannot_be_written_leave_no_half_of_a_file(tmp_path, monkeypatch):
-    (tmp_path / "Attention.v").write_text(coq.library_text() + "of an earlier call")
+    certify._save(tmp_path, "claims", [])
+    before = (tmp_path / "Attention.v").read_text()
 
     def full(path, text, **how):
         path.write_bytes(text[:5].encode())
@@ -75,7 +76,7 @@ def test_theorems_that_cannot_be_written_leave_no_half_of_a_file(tmp_path, monke
         patch.setattr("pathlib.Path.write_text", full)
         with pytest.raises(QkvError, match=r"--save-proofs .*No space left"):
             certify._save(tmp_path, "claims", [])
-    assert [path.read_text() for path in tmp_path.iterdir()] == [coq.library_text() + "of an earlier call"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == [before]
 
 
 @pytest.mark.parametrize("name", ["Attention.v", "claims_1.v"])
@@ -89,6 +90,25 @@ def test_theorems_replace_no_file_that_qkv_did_not_write(name, tmp_path):
     for _ in range(2):
         certify._save(tmp_path, "claims", [{0: export}])
     assert {path.name for path in tmp_path.iterdir()} == {"Attention.v", "claims_1.v"}
+
+
+@pytest.mark.parametrize("name", ["Attention.v", "claims_1.v"])
+def test_theorems_that_a_user_went_on_with_are_not_replaced(name, tmp_path):
+    first, second = ([{0: SimpleNamespace(text=lambda name, i=i: f"(* {name} {i} *)\n")}] for i in range(2))
+    certify._save(tmp_path, "claims", first)
+    certify._save(tmp_path, "claims", second)  # replaces its own, also where they differ
+    own = (tmp_path / name).read_text()
+    changed = [own + "Lemma mine : True. Proof. exact I. Qed.\n", own.replace("(*", "(* mine", 1), ""]
+    for text in changed:
+        (tmp_path / name).write_text(text)
+        before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+        with pytest.raises(QkvError, match=f"{name} is there already"):
+            certify._save(tmp_path, "claims", second)
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(tmp_path / "nothing")
+    with pytest.raises(QkvError, match=f"{name} is there already"):
+        certify._save(tmp_path, "claims", second)
 
 
 def test_proved_claims_are_checked_and_the_verdict_says_so(needs_coq, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,8 @@ from qkv.claims.kernel.export import Export, exported
 from qkv.claims.kernel.terms import NotExported
 from qkv.claims.syntax.nodes import Claim
 from qkv.claims.verdict import KernelCheck, Verdict
-from qkv.core.files import write_text
+from qkv.core.files import creating, replacing, write_text
+from qkv.core.json_files import content_checksum
 from qkv.errors import QkvError
 
 THEOREMS_PER_FILE = 8
@@ -22,6 +24,8 @@ SECONDS_PER_THEOREM = 45
 SECONDS_TO_START = 60
 WORKERS = 2
 MAX_REASON_LENGTH = 160
+MARK = "(* written by qkv, checksum {} *)\n"
+"""Last line of a saved file, with the checksum of what stands before it."""
 
 
 def certified(
@@ -121,18 +125,26 @@ def file_stem(name: str) -> str:
 
 
 def _save(folder: Path, name: str, files: list[dict[int, Export]]) -> None:
-    """Write the accepted theorems and Attention.v."""
+    """Write the accepted theorems and Attention.v, each with its checksum; only files that qkv wrote are replaced."""
     plain, library = file_stem(name), coq.library_text()
     saved = [file_text(theorems)[0] for theorems in files if theorems]
     texts = {"Attention.v": library} | {f"{plain}_{count}.v": text for count, text in enumerate(saved, 1)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in texts:
-            begins = library[:60] if file == "Attention.v" else coq.HEADER
-            if (folder / file).exists() and not (folder / file).read_text("utf-8", "replace").startswith(begins):
-                problem = f"{file} is there already, and qkv did not write it"
-                raise QkvError(f"--save-proofs {folder}", problem, "Give another folder")
+        there = [file for file in texts if os.path.lexists(folder / file)]
+        for file in there:
+            if not _is_own(folder / file, texts[file]):
+                problem = f"{file} is there already, and qkv did not write it, or it was changed since"
+                raise QkvError(f"--save-proofs {folder}", problem, "Give another folder, or move that file away")
         for file, text in texts.items():
-            write_text(folder / file, text)
+            mark = MARK.format(content_checksum(text.encode()))
+            write_text(folder / file, text + mark, replacing if file in there else creating)
     except OSError as why:
         raise QkvError(f"--save-proofs {folder}", f"it cannot be written ({why})", "Give another folder") from None
+
+
+def _is_own(path: Path, text: str) -> bool:
+    """Whether a file is as some version of qkv wrote it: it ends with its checksum, or is this text without one."""
+    found = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    written = found[: -len(MARK.format("0" * 16))]
+    return found in (written + MARK.format(content_checksum(written)).encode(), text.encode())
