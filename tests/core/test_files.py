@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -19,7 +20,16 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from qkv.core import files
-from qkv.core.files import ClaimedFolder, pick, read_arrays, replacing, sort_metadata, write_tensors, write_text
+from qkv.core.files import (
+    ClaimedFolder,
+    creating,
+    pick,
+    read_arrays,
+    replacing,
+    sort_metadata,
+    write_tensors,
+    write_text,
+)
 from qkv.core.memory import Memory
 from qkv.core.validation import tensor
 from qkv.errors import QkvError
@@ -463,3 +473,20 @@ def test_a_new_file_is_written_with_links_and_without(links, tmp_path, monkeypat
         with pytest.raises(PermissionError):
             write_text(tmp_path / "b.txt", "text", files.creating)
         assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]  # the reserved name is given back
+
+
+@pytest.mark.parametrize("writing", [replacing, creating])
+def test_an_interrupt_while_a_temporary_file_is_made_leaves_none(writing, tmp_path, monkeypatch):
+    whole = os.open
+
+    def interrupted(path, flags, *mode):
+        handle = whole(path, flags, *mode)
+        if flags & os.O_CREAT:
+            os.kill(os.getpid(), signal.SIGINT)
+        return handle
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", interrupted)
+        with pytest.raises(KeyboardInterrupt), writing(tmp_path / "file"):
+            pytest.fail("the block was entered")
+    assert not list(tmp_path.iterdir())

@@ -148,14 +148,17 @@ def refuse_existing(path: Path) -> None:
 def temporary_file(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """A locked temporary file beside `path`, which is removed in the end, if it still has its name."""
     remove_abandoned(path.parent)
-    temporary, handle = _create_temporary(path, mode)
-    _UNFINISHED.add(temporary)
+    made: list[tuple[Path, int]] = []
     try:
-        yield temporary
+        with interrupts_delayed():  # until it is known what to remove
+            made.append(_create_temporary(path, mode))
+            _UNFINISHED.add(made[0][0])
+        yield made[0][0]
     finally:
-        temporary.unlink(missing_ok=True)
-        _UNFINISHED.discard(temporary)
-        os.close(handle)
+        for temporary, handle in made:
+            temporary.unlink(missing_ok=True)
+            _UNFINISHED.discard(temporary)
+            os.close(handle)
 
 
 def remove_unfinished() -> None:

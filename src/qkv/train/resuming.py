@@ -29,6 +29,8 @@ def check_pretraining(
 ) -> None:
     """Refuse what a call of pretrain gave if the run in the folder did not begin with it."""
     found = read_description(folder)
+    if found.data["kind"] == "imported":
+        raise QkvError(f"resuming {folder}", "it was imported, not trained", "Export it, or generate from it")
     if PARENT in found.data:
         hint = "Continue it with finetune --resume, or give another --out"
         raise QkvError(f"resuming {folder}", "the run there was made by finetuning", hint)

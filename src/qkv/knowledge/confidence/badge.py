@@ -178,7 +178,7 @@ class Badge:
             raise QkvError(
                 f"reading {path}",
                 f"it is damaged or of another version ({why})",
-                "Calibrate again with: qkv trust",
+                "Move it away, and calibrate again with: qkv trust",
             ) from None
         if data["weights"] != (weights_checksum(Path(folder)) if weights is None else weights):
             raise QkvError(

@@ -122,7 +122,9 @@ class ModelBadge:
             return badge
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
             raise QkvError(
-                f"reading {path}", f"it is damaged or does not belong here ({why})", "Calibrate again with: qkv trust"
+                f"reading {path}",
+                f"it is damaged or does not belong here ({why})",
+                "Move it away, and calibrate again with: qkv trust",
             ) from None
 
 
