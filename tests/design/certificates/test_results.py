@@ -362,6 +362,22 @@ def test_a_wiring_in_the_form_that_people_write_may_have_a_result(tmp_path):
     assert not all(verify_file(tmp_path / "c.json"))
 
 
+@pytest.mark.parametrize(("weight", "refused"), [(0.5, False), (0.75, True), (0.49, True)])
+def test_the_weights_of_a_combination_sum_to_1(weight, refused):
+    """A certificate takes weights in any unit; a result shows them as those of an average."""
+    keys = [[-1.0], [1.0], [0.0]]
+    witnesses = {"queries": [[-1.0], [1.0]], "offsets": [0, 2], "indices": [0, 1], "weights": [weight, weight]}
+    claims = {"margin": [0.99, 0.99], "margin_at_most": [1e-12]}
+    stated = Certificate("copyable", {"keys": keys, "possible": [1, 1, 0], **witnesses}, claims)
+    none = {"query": None, "margin": None, "combination": None, "margin_at_most": None}
+    answers = [
+        {**none, "item": 0, "possible": True, "query": [-1.0], "margin": 0.99},
+        {**none, "item": 1, "possible": True, "query": [1.0], "margin": 0.99},
+        {**none, "item": 2, "possible": False, "combination": {"0": weight, "1": weight}, "margin_at_most": 1e-12},
+    ]
+    assert stated.verify() and bool(list(differences({"answers": answers}, [stated]))) is refused
+
+
 def test_truth_values_are_no_items():
     found = qkv.design.copyable(np.eye(2))
     result = as_saved(found)

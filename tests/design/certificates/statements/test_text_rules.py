@@ -35,3 +35,7 @@ def test_every_short_text_is_read_as_defined(rule, sink):
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="no rule 'next'"):
         targets("next", [0, 1])
+
+
+def test_the_first_token_is_no_sink_unless_it_is_said():
+    assert targets("duplicate", [7, 8, 7]) == {2: (0,)} == targets("duplicate", [7, 8, 7], sink=False)
