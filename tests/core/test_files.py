@@ -490,3 +490,18 @@ def test_an_interrupt_while_a_temporary_file_is_made_leaves_none(writing, tmp_pa
         with pytest.raises(KeyboardInterrupt), writing(tmp_path / "file"):
             pytest.fail("the block was entered")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_never_ends_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(files, "MAX_TEXT_BYTES", 1000)
+    with pytest.raises(QkvError, match="more than 1,000 bytes"):
+        files.read_bounded(Path("/dev/zero"))
+    (tmp_path / "t").write_bytes("é\r\nb\rc".encode())
+    assert files.read_bounded(tmp_path / "t") == "é\nb\nc" == (tmp_path / "t").read_text("utf-8")
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    save_file({"a": torch.zeros(2)}, tmp_path / "m.safetensors")
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
+    with pytest.raises(QkvError, match="it may not be read"):
+        files.read_arrays(tmp_path / "m.safetensors")

@@ -280,6 +280,9 @@ def test_a_run_that_was_killed_before_its_minutes_were_steps_is_resumed_for_thes
 
 
 CONTRADICTIONS = {
+    "threads alone": ("pretrain", {"threads": 7}, "threads is 0 there and 7 here"),
+    "a time budget": ("pretrain", {"minutes": 5.0}, "minutes is None there and 5 here"),
+    "a time budget of finetune": ("finetune", {"minutes": 5.0}, "minutes is None there and 5 here"),
     "another text": ("pretrain", {"text": "other"}, "text is not what it began with"),
     "people left out": ("pretrain", {"text": "derived"}, "without gives another text"),
     "questions mixed in": ("pretrain", {"questions": "questions"}, "questions were given, and it began without any"),
@@ -345,6 +348,37 @@ def test_a_run_is_resumed_with_all_that_it_began_with_also_where_its_parent_has_
     given = {"out": begun / "tuned", "resume": True, "questions": begun / "questions"}
     assert runs.finetune(tmp_path / "moved", **given).step == 1
     assert runs.finetune(runs.load(tmp_path / "moved"), **given).step == 1
+
+
+def test_a_run_with_a_time_budget_is_resumed_with_the_same_one(begun, tmp_path):
+    given = {"n_layer": 1, "n_head": 2, "d_model": 16, "batch_size": 2, "minutes": 0.001, "recipe": "custom"}
+    runs.pretrain(begun / "text", tmp_path / "run", **given)
+    runs.pretrain(begun / "text", tmp_path / "run", **given, resume=True)
+    with pytest.raises(QkvError, match=r"minutes is 0\.001 there and 2 here"):
+        runs.pretrain(begun / "text", tmp_path / "run", **{**given, "minutes": 2.0}, resume=True)
+
+
+def test_a_killed_creation_with_a_derived_text_gives_way_to_another(tmp_path, monkeypatch):
+    from qkv.train import creation
+
+    tiny = {"n_layer": 1, "n_head": 2, "d_model": 16, "steps": 1, "batch_size": 2}
+    first, other = (runs.DerivedText(lambda n=n: [f"Ada {i} was born in Rome." for i in range(n)]) for n in (3, 4))
+    with monkeypatch.context() as patched:  # as a kill after the text and before config.json leaves it
+        patched.setattr(creation, "_forget", lambda folder: None)
+        patched.setattr(creation.Creation, "remove", lambda self: None)
+        patched.setattr(Characters, "save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            runs.pretrain(first, tmp_path / "run", **tiny)
+    assert (tmp_path / "run" / "text.txt").is_file() and (tmp_path / "run" / ".qkv-creating").is_file()
+    shutil.copytree(tmp_path / "run", tmp_path / "again")
+    assert runs.pretrain(other, tmp_path / "run", **tiny).step == 1
+    assert len((tmp_path / "run" / "text.txt").read_text().splitlines()) == 4
+    assert runs.pretrain(["Ada was born in Rome."], tmp_path / "again", **tiny).step == 1
+    assert not (tmp_path / "again" / "text.txt").exists()
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
 
 
 def test_a_run_with_people_left_out_is_resumed_without_these_people(tmp_path):

@@ -118,8 +118,10 @@ def _checked(texts: list[tuple[str, str]], seconds: float, save_proofs: Path | N
 
 
 def _read(path: Path) -> str:
+    from qkv.core.files import read_bounded
+
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_bounded(path, "utf-8-sig")
     except (OSError, UnicodeDecodeError) as why:
         reason = "it is not UTF-8 text"
         if isinstance(why, OSError):

@@ -145,8 +145,10 @@ def _check_options(context: typer.Context) -> None:
 
 
 def _content(text: Path) -> str:
+    from qkv.core.files import read_bounded
+
     try:
-        return text.read_text(encoding="utf-8")
+        return read_bounded(text)
     except FileNotFoundError:
         raise QkvError(f"reading the text {text}", "there is no such file", "Name a text file in UTF-8") from None
     except UnicodeDecodeError as why:

@@ -200,11 +200,14 @@ def trust(
 ) -> None:
     """Calibrate the badge of a run, and state how often its “remembered” answers are right."""
     # long: most of it are the options, one after another
+    from qkv.core.files import check_output_path
     from qkv.knowledge.confidence.badge import FILE
     from qkv.knowledge.confidence.calibration import trust as measure
     from qkv.knowledge.datasets.facts import load_questions
     from qkv.viz.theme import check_plot_path
 
+    if answers is not None:
+        check_output_path(answers)
     check_plot_path(plot)
     folder = run_folder(run)
     refuse_overwriting(context, run=folder)

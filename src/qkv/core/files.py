@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
@@ -60,6 +61,8 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
         raise QkvError(request, f"'{path.suffix}' is not a format qkv reads", f"Use {', '.join(READABLE_SUFFIXES)}")
     if not path.is_file():
         raise QkvError(request, "there is no such file", "Check the path")
+    if not os.access(path, os.R_OK):
+        raise QkvError(request, "it may not be read", "Change its permissions, or give a copy")
     try:
         return _READERS[path.suffix](path)
     except QkvError:
@@ -67,6 +70,15 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
     except Exception as why:  # whatever a parser raises means that the file is damaged
         detail = str(why).splitlines()[0] if str(why) else type(why).__name__
         raise QkvError(request, f"it is damaged or not what its name says ({detail})", "Write the file again") from None
+
+
+def read_bounded(path: Path, encoding: str = "utf-8") -> str:
+    """The text that a file, a pipe or a device gives; more than MAX_TEXT_BYTES is refused, since it may never end."""
+    with path.open("rb") as handle:
+        content = handle.read(MAX_TEXT_BYTES + 1)
+    if len(content) > MAX_TEXT_BYTES:
+        raise QkvError(f"reading {path}", f"it has more than {MAX_TEXT_BYTES:,} bytes", "Give a smaller file")
+    return io.TextIOWrapper(io.BytesIO(content), encoding).read()  # which reads all ends of lines as "\n"
 
 
 def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:

@@ -63,12 +63,13 @@ def with_checksum(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**content, CHECKSUM: _checksum(json.loads(json.dumps(content)))}
 
 
-def verified(data: Any, *, required: bool = True) -> dict[str, Any]:
+def verified(data: Any, *, required: bool = True, by_hand: bool = True) -> dict[str, Any]:
     """A JSON object without its checksum, which must fit.
 
     Args:
         data: What `parse_json` returned.
         required: Whether the checksum may not be missing; files of formats that had none lack it.
+        by_hand: Whether a person may have edited the file and said so, with EDITED as its checksum.
 
     Raises:
         ValueError: It is not an object, or the checksum is missing or does not fit.
@@ -79,7 +80,7 @@ def verified(data: Any, *, required: bool = True) -> dict[str, Any]:
     if CHECKSUM not in data:
         if required:
             raise ValueError("its checksum is missing")
-    elif data[CHECKSUM] != EDITED and data[CHECKSUM] != _checksum(content):
+    elif not (by_hand and data[CHECKSUM] == EDITED) and data[CHECKSUM] != _checksum(content):
         raise ValueError("its checksum does not fit its content")
     return content
 

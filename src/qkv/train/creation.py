@@ -16,6 +16,11 @@ from qkv.train.run_files import CONFIG_FILE, write_json
 
 CREATION_FILE, CREATION_FORMAT = ".qkv-creating", "qkv-creating-2"
 """A file with the checksums of those that are being created beside it: after a kill they are known to be qkv's own."""
+CREATED_FILES = frozenset({
+    CONFIG_FILE, "tokenizer.json", "model.safetensors", "optimizer-0.safetensors", "log.jsonl", "text.txt",
+    "tokenizer_config.json", "generation_config.json", "README.md",
+})  # fmt: skip
+"""The files of new runs, imports and exports: what a killed creation left under another name is not touched."""
 _NAMES_ONLY = "qkv-creating-1"  # of versions whose record had no checksums
 
 
@@ -34,6 +39,7 @@ class Creation:
     @contextmanager
     def writing(self, path: Path) -> Iterator[Path]:
         """`qkv.core.files.creating`, with the checksum of the finished file recorded before it gets its name."""
+        assert path.name in CREATED_FILES, path.name
         with creating(path) as temporary:
             yield temporary
             self.checksums[path.name] = _checksum(temporary)
@@ -54,14 +60,12 @@ class Creation:
 
 
 @contextmanager
-def creation(folder: Path, names: Collection[str]) -> Iterator[Creation]:
-    """Create files of these names in a folder, after `check_names_free`: a failure removes those that were written.
+def creation(folder: Path) -> Iterator[Creation]:
+    """Create files in a folder, after `check_names_free`: a failure removes those that were written.
 
-    What a creation that was killed has left under these names is removed first.
+    What a creation that was killed has left is removed first.
     """
-    left = _left(folder) or {}
-    _remove(folder, {name: checksum for name, checksum in left.items() if name in names})
-    _forget(folder)
+    remove_killed(folder)
     made = Creation(folder)
     made.record(creating)
     try:
@@ -86,6 +90,13 @@ def check_names_free(folder: Path, patterns: Collection[str], request: str) -> N
             raise QkvError(request, f"{folder / name} is there already, and would be replaced", hint)
 
 
+def remove_killed(folder: Path) -> None:
+    """Remove the files that a killed creation has left, as it wrote them, and its record; the caller holds the lock."""
+    left = _left(folder) or {}
+    _remove(folder, {name: checksum for name, checksum in left.items() if name in CREATED_FILES})
+    _forget(folder)
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove temporary files of killed processes, and the record of a creation that was killed after its last file."""
     if CONFIG_FILE in (_left(folder) or {}) and os.path.lexists(folder / CONFIG_FILE):
@@ -99,7 +110,7 @@ def _left(folder: Path) -> dict[str, str] | None:
     if not os.path.lexists(path):
         return {}
     try:
-        record = verified(read_json(path)) if path.is_file() and not path.is_symlink() else {}
+        record = verified(read_json(path), by_hand=False) if path.is_file() and not path.is_symlink() else {}
         if record.get("format") == _NAMES_ONLY:
             return dict.fromkeys(map(str, record["files"]), "")
         if record.get("format") != CREATION_FORMAT:

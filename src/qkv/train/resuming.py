@@ -16,6 +16,8 @@ from qkv.train.tokenizers import Tokenizer, load_of_run
 
 PARENT, PARENT_WEIGHTS, FROM_SCRATCH = "parent", "parent_weights", "from_scratch"
 """Fields of the data of a finetuned run: folder and checksum of the weights it began with, and whether it took them."""
+BUDGET = "budget_minutes"
+"""Field of the data of a run that was given a time budget."""
 
 
 def check_pretraining(
@@ -85,12 +87,15 @@ def _other_fields(
     """Settings and fields of the configuration that are not those of the run."""
     stored: dict[str, Any] = {**found.config.to_json(), **found.settings.to_json()}
     # A time budget decides steps and threads. A tokenizer may have found fewer tokens than it was asked for.
-    skipped = {"vocab_size"} | ({"steps", "threads"} if minutes is not None else set())
+    budget = found.data.get(BUDGET)
+    skipped = {"vocab_size"} | ({"steps", "threads"} if budget is not None else set())
     for name, value in given.items():
         if name not in skipped and stored[name] != value:
             yield f"{name} is {stored[name]} there and {value} here"
     if 0 < given.get("vocab_size", 0) < found.config.vocab_size:
         yield f"vocab_size is {found.config.vocab_size} there and {given['vocab_size']} here"
+    if minutes not in (None, budget):
+        yield f"minutes is {budget} there and {minutes:g} here"
     if recipe not in (None, found.recipe):
         yield f"recipe is {found.recipe} there and {recipe} here"
 

@@ -166,6 +166,7 @@ def pretrain(
         if text is None:
             missing = f"there is no run in {folder} to go on with, and no text" if resume else "there is no text"
             raise QkvError("pretraining", missing, "Give a text (--text FILE, one text per line), or texts in Python")
+        creation.remove_killed(folder)
         source = KeptText.of(text, folder) if isinstance(text, DerivedText) else text
         texts = run_data.texts_of(source)
         shape, made = _with_tokenizer(plan, texts)
@@ -176,7 +177,7 @@ def pretrain(
     def check() -> None:
         given = {} if config is None else {**plan.config.to_json(), "vocab_size": 0}
         given |= {} if settings is None else settings.to_json()
-        resuming.check_pretraining(folder, text, questions, tokenizer, recipe, plan.minutes, {**given, **changes})
+        resuming.check_pretraining(folder, text, questions, tokenizer, recipe, minutes, {**given, **changes})
 
     given = None if isinstance(text, DerivedText) else text
     return _create_and_train(folder, create, check, resume, (given, questions), callback)
@@ -378,9 +379,7 @@ def _write_new_run(
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
     check_no_run(folder)
-    kept = (run_data.TEXT_FILE,) if isinstance(text, KeptText) else ()
-    names = (*NEW_RUN_FILES, *kept, *((LOG_FILE,) if log else ()))
-    with creation.creation(folder, names) as made:
+    with creation.creation(folder) as made:
         if isinstance(text, KeptText):
             text.write(made.writing)
         if log:
@@ -388,7 +387,8 @@ def _write_new_run(
         tokenizer.save(folder, made.writing)
         checkpoint.save(folder, 0, checkpoint.weights_of(model), {}, made.writing)
         checksum = content_checksum((folder / TOKENIZER_FILE).read_bytes())
-        described = RunDescription(config, settings, dict(data), recipe, minutes, checksum)
+        budget = {} if minutes is None else {resuming.BUDGET: minutes}
+        described = RunDescription(config, settings, {**data, **budget}, recipe, minutes, checksum)
         write_description(folder, described, made.writing)
     return made
 

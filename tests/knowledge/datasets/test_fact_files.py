@@ -375,3 +375,24 @@ def test_a_file_that_appears_while_files_are_written_is_kept(name, again, earlie
         else:
             assert again or left == {} or set(left) >= set(NAMES), left.keys()
     assert placed > 1
+
+
+@pytest.mark.parametrize("name", ["photo.txt", "", "..", "../beside.txt", "/etc/hostname"])
+@pytest.mark.parametrize("side", ["old", "new"])
+@pytest.mark.parametrize("checksum", ["true", "edited"])
+def test_a_record_that_speaks_of_other_files_than_facts_removes_nothing(name, side, checksum, tmp_path, contents):
+    """Somebody else's .qkv-replacing, with the true checksums of the files that it names."""
+    from qkv.core.json_files import content_checksum, with_checksum
+    from qkv.knowledge.datasets.file_sets import PENDING_FILE, PENDING_FORMAT
+
+    folder = tmp_path / "w"
+    folder.mkdir()
+    for path in (folder / "photo.txt", folder / ".qkv-old-photo.txt", tmp_path / ".qkv-old-w", tmp_path / "beside.txt"):
+        path.write_text("mine")
+    sides = {"old": {}, "new": {}} | {side: {name: content_checksum(b"mine"), "texts.txt": "x"}}
+    record = with_checksum({"format": PENDING_FORMAT, **sides}) | ({} if checksum == "true" else {"checksum": "edited"})
+    (folder / PENDING_FILE).write_text(json.dumps(record))
+    before = contents(tmp_path)
+    with pytest.raises(QkvError, match="qkv did not write it"):
+        write_facts(THINGS, folder)
+    assert contents(tmp_path) == before

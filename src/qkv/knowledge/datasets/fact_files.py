@@ -264,7 +264,7 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
         check_output_path(folder / name)
     record = _record({name: [content_checksum(text.encode())] for name, text in contents.items()})
     with run_lock(folder):  # of two calls at once, one is refused
-        recover_files(folder)
+        recover_files(folder, (*FILES, RECORD))
         replace_files(folder, _own_files(folder), {**contents, RECORD: record})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from stat import S_IMODE
@@ -60,14 +60,17 @@ def replace_files(folder: Path, old: Mapping[str, str], contents: Mapping[str, s
             _forget(folder, exchange)
 
 
-def recover_files(folder: Path) -> None:
-    """Finish what a killed `replace_files` left, if all new files have their names; if not, put the old ones back."""
+def recover_files(folder: Path, names: Collection[str]) -> None:
+    """Finish what a killed `replace_files` left, if all new files have their names; if not, put the old ones back.
+
+    A record that speaks of other files than those of `names` is refused.
+    """
     path = folder / PENDING_FILE
     if not os.path.lexists(path):
         return
     remove_abandoned(folder)
     exchange = _pending(path)
-    if exchange is None:
+    if exchange is None or not {*exchange.old, *exchange.new} <= set(names):
         problem = f"{path} is there already, and qkv did not write it"
         raise QkvError(f"writing to {folder}", problem, "Give another folder, or move that file away")
     if all(_checksum(folder / name) == checksum for name, checksum in exchange.new.items()):
@@ -118,13 +121,13 @@ def _forget(folder: Path, exchange: _Exchange) -> None:
 def _pending(path: Path) -> _Exchange | None:
     """The exchange that a record describes; None if it is none of qkv's."""
     try:
-        record = verified(read_json(path)) if path.is_file() and not path.is_symlink() else {}
+        record = verified(read_json(path), by_hand=False) if path.is_file() and not path.is_symlink() else {}
         if record.get("format") != PENDING_FORMAT:
             return None
         old, new = ({str(name): str(each) for name, each in dict(record[side]).items()} for side in ("old", "new"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return _Exchange(old, new) if all(Path(name).name == name for name in (*old, *new)) else None
+    return _Exchange(old, new)
 
 
 def _aside(path: Path) -> Path:

@@ -73,7 +73,7 @@ def _is_recorded(folder: Path, identity: dict[str, Any]) -> bool:
     """Whether a call for this cell began in a folder, and has not finished."""
     path = folder / RECORD_FILE
     try:
-        record = verified(read_json(path)) if path.is_file() and not path.is_symlink() else None
+        record = verified(read_json(path), by_hand=False) if path.is_file() and not path.is_symlink() else None
     except (OSError, ValueError):
         return False
     return record == {"format": RECORD_FORMAT, **identity}

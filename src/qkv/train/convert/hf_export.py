@@ -109,7 +109,7 @@ def _creating(folder: Path) -> Iterator[Creation]:
     if (folder / CONFIG_FILE).exists():
         raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
     check_names_free(folder, EXPORTED_FILES, f"exporting to {folder}")
-    with creation(folder, EXPORTED_FILES) as made:
+    with creation(folder) as made:
         yield made
 
 
