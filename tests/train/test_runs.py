@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
-from qkv.train import loop, runs
+from qkv.train import loop, run_files, runs
 from qkv.train.generation import generate
 from qkv.train.metrics_log import read_log
 from qkv.train.run_data import data_record
@@ -281,8 +281,8 @@ def test_a_run_that_was_killed_before_its_minutes_were_steps_is_resumed_for_thes
 
 CONTRADICTIONS = {
     "threads alone": ("pretrain", {"threads": 7}, "threads is 0 there and 7 here"),
-    "a time budget": ("pretrain", {"minutes": 5.0}, "minutes is None there and 5 here"),
-    "a time budget of finetune": ("finetune", {"minutes": 5.0}, "minutes is None there and 5 here"),
+    "a time budget": ("pretrain", {"minutes": 5.0}, "no time budget there and 5 minutes here"),
+    "a time budget of finetune": ("finetune", {"minutes": 5.0}, "no time budget there and 5 minutes here"),
     "another text": ("pretrain", {"text": "other"}, "text is not what it began with"),
     "people left out": ("pretrain", {"text": "derived"}, "without gives another text"),
     "questions mixed in": ("pretrain", {"questions": "questions"}, "questions were given, and it began without any"),
@@ -354,8 +354,40 @@ def test_a_run_with_a_time_budget_is_resumed_with_the_same_one(begun, tmp_path):
     given = {"n_layer": 1, "n_head": 2, "d_model": 16, "batch_size": 2, "minutes": 0.001, "recipe": "custom"}
     runs.pretrain(begun / "text", tmp_path / "run", **given)
     runs.pretrain(begun / "text", tmp_path / "run", **given, resume=True)
-    with pytest.raises(QkvError, match=r"minutes is 0\.001 there and 2 here"):
+    with pytest.raises(QkvError, match=r"minutes is 0\.001 there and 2 minutes here"):
         runs.pretrain(begun / "text", tmp_path / "run", **{**given, "minutes": 2.0}, resume=True)
+    with pytest.raises(QkvError, match=r"steps were given, and a time budget of 0\.001 minutes there"):
+        runs.pretrain(None, tmp_path / "run", steps=500, resume=True)
+
+
+def test_a_parent_is_known_by_its_weights_not_by_its_path(begun, tmp_path, monkeypatch):
+    """The same words, "base", name another run in another working folder, and after another run took its place."""
+    for project in ("a", "b"):
+        shutil.copytree(begun / ("base" if project == "a" else "second"), tmp_path / project / "base")
+    monkeypatch.chdir(tmp_path / "a")
+    runs.finetune("base", begun / "questions", "tuned", steps=1)
+    tuned = tmp_path / "a" / "tuned"
+    monkeypatch.chdir(tmp_path / "b")
+    data = runs.load(tuned).data
+    assert run_files.parent_of(data) == tmp_path / "a" / "base"
+    with pytest.raises(QkvError, match=r"parent is .* there and base here"):
+        runs.finetune("base", begun / "questions", tuned, resume=True)
+    shutil.rmtree(tmp_path / "a" / "base")
+    shutil.copytree(begun / "second", tmp_path / "a" / "base")
+    assert run_files.parent_of(data) is None
+    with pytest.raises(QkvError, match=r"the weights in .* are not those there"):
+        runs.finetune(tmp_path / "a" / "base", begun / "questions", tuned, resume=True)
+
+
+def test_a_run_that_keeps_its_text_is_resumed_and_finetuned_where_it_has_moved(begun, tmp_path):
+    made = runs.DerivedText(lambda: ["Ada Lee. Ada Lee was born in Rome ."])
+    tiny = {"n_layer": 1, "n_head": 2, "d_model": 16, "steps": 2, "batch_size": 2}
+    runs.pretrain(made, tmp_path / "run", **tiny, callback=None)
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    assert runs.pretrain(made, tmp_path / "moved", **tiny, resume=True).step == 2
+    assert runs.pretrain(None, tmp_path / "moved", resume=True).step == 2
+    cloze = {"steps": 1, "batch_size": 2, "objective": "cloze"}
+    assert runs.finetune(tmp_path / "moved", begun / "questions", tmp_path / "tuned", **cloze).step == 1
 
 
 def test_a_killed_creation_with_a_derived_text_gives_way_to_another(tmp_path, monkeypatch):

@@ -239,4 +239,4 @@ def question_pairs(questions: QuestionSource) -> list[tuple[str, str]]:
 def _finetuning_questions(run: Run) -> list[tuple[str, str]]:
     """The questions that a run was finetuned on, if their file is still there as it was."""
     record = run.data if run.data.get("kind") == "questions" else run.data.get("questions", {})
-    return run_files.read_recorded(record, read_questions) or []
+    return run_files.read_recorded(record, run.folder, read_questions) or []

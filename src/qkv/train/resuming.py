@@ -11,11 +11,9 @@ from qkv.core.json_files import content_checksum
 from qkv.errors import QkvError
 from qkv.train import run_data
 from qkv.train.run_data import DerivedText, KeptText, QuestionSource, TextSource
-from qkv.train.run_files import RunDescription, read_description
+from qkv.train.run_files import FROM_SCRATCH, PARENT, PARENT_WEIGHTS, RunDescription, is_run, read_description
 from qkv.train.tokenizers import Tokenizer, load_of_run
 
-PARENT, PARENT_WEIGHTS, FROM_SCRATCH = "parent", "parent_weights", "from_scratch"
-"""Fields of the data of a finetuned run: folder and checksum of the weights it began with, and whether it took them."""
 BUDGET = "budget_minutes"
 """Field of the data of a run that was given a time budget."""
 
@@ -28,6 +26,7 @@ def check_pretraining(
     recipe: str | None,
     minutes: float | None,
     fields: Mapping[str, Any],
+    changes: Mapping[str, Any],
 ) -> None:
     """Refuse what a call of pretrain gave if the run in the folder did not begin with it."""
     found = read_description(folder)
@@ -38,7 +37,7 @@ def check_pretraining(
         raise QkvError(f"resuming {folder}", "the run there was made by finetuning", hint)
     _refuse(
         folder,
-        *_other_fields(found, recipe, minutes, fields),
+        *_other_fields(found, recipe, minutes, fields, changes),
         *_other_tokenizer(folder, found, tokenizer),
         *_other_text(folder, found, text),
         *_other_questions(found, questions),
@@ -55,6 +54,7 @@ def check_finetuning(
     recipe: str | None,
     minutes: float | None,
     fields: Mapping[str, Any],
+    changes: Mapping[str, Any],
 ) -> None:
     """Refuse what a call of finetune gave if the run in the folder did not begin with it.
 
@@ -63,16 +63,20 @@ def check_finetuning(
     found = read_description(folder)
     if PARENT not in found.data:
         raise QkvError(f"resuming {folder}", "the run there was not made by finetuning", "Give another folder")
-    other = [*_other_fields(found, recipe, minutes, fields), *_other_questions(found, questions)]
+    other = [*_other_fields(found, recipe, minutes, fields, changes), *_other_questions(found, questions)]
     if text is not None and found.data["kind"] == "questions":
         other.append("text was given, and it is trained on questions alone")
     else:
         other += _other_text(folder, found, text)
     if from_scratch and found.data.get(FROM_SCRATCH) is False:
         other.append("from_scratch was given, and it began with the weights of its parent")
-    began = str(found.data[PARENT])
-    if Path(began).resolve() != Path(parent).resolve() and weights_of_parent() != found.data.get(PARENT_WEIGHTS):
-        other.append(f"parent is {began} there and {parent} here")
+    began, here = str(found.data[PARENT]), Path(parent)
+    moved = Path(began).resolve() != here.resolve()
+    known = PARENT_WEIGHTS in found.data  # not of runs of earlier versions
+    if (moved or (known and is_run(here))) and weights_of_parent() != found.data.get(PARENT_WEIGHTS):
+        other.append(
+            f"parent is {began} there and {parent} here" if moved else f"the weights in {parent} are not those there"
+        )
     _refuse(folder, *other)
 
 
@@ -82,20 +86,28 @@ def _refuse(folder: Path, *other: str) -> None:
 
 
 def _other_fields(
-    found: RunDescription, recipe: str | None, minutes: float | None, given: Mapping[str, Any]
+    found: RunDescription,
+    recipe: str | None,
+    minutes: float | None,
+    given: Mapping[str, Any],
+    changes: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Settings and fields of the configuration that are not those of the run."""
+    """Settings and fields of the configuration that are not those of the run; `changes` were given one by one."""
+    given = {**given, **changes}
     stored: dict[str, Any] = {**found.config.to_json(), **found.settings.to_json()}
     # A time budget decides steps and threads. A tokenizer may have found fewer tokens than it was asked for.
     budget = found.data.get(BUDGET)
-    skipped = {"vocab_size"} | ({"steps", "threads"} if budget is not None else set())
+    skipped = {"vocab_size"} | ({"threads"} if budget is not None else set())
     for name, value in given.items():
-        if name not in skipped and stored[name] != value:
+        if name == "steps" and budget is not None:
+            if "steps" in changes:  # settings as a whole have steps too
+                yield f"steps were given, and a time budget of {budget:g} minutes there"
+        elif name not in skipped and stored[name] != value:
             yield f"{name} is {stored[name]} there and {value} here"
     if 0 < given.get("vocab_size", 0) < found.config.vocab_size:
         yield f"vocab_size is {found.config.vocab_size} there and {given['vocab_size']} here"
     if minutes not in (None, budget):
-        yield f"minutes is {budget} there and {minutes:g} here"
+        yield f"{'no time budget' if budget is None else f'minutes is {budget:g}'} there and {minutes:g} minutes here"
     if recipe not in (None, found.recipe):
         yield f"recipe is {found.recipe} there and {recipe} here"
 

@@ -15,9 +15,9 @@ from qkv.errors import QkvError
 from qkv.train.data.span_relevance import question_frames
 from qkv.train.data.tables import text_lines
 from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
+from qkv.train.run_files import TEXT_FILE, recorded_path
 from qkv.train.settings import CLOZE
 
-TEXT_FILE = "text.txt"
 TextSource = str | Path | SizedIterable[str]
 QuestionSource = str | Path | SizedIterable[tuple[str, str]]
 
@@ -101,7 +101,7 @@ def origin(data: TextSource | QuestionSource | KeptText) -> dict[str, Any]:
 
 def same_data(folder: Path, data: Any, record: Mapping[str, Any]) -> Any:
     """The data that was given, or the file that was recorded, if it is what the run was started with."""
-    data = record.get("path") if data is None else data
+    data = recorded_path(record, folder) if data is None else data
     if data is None:
         raise QkvError(f"resuming {folder}", "its data was not a file", "Give the same data again")
     if origin(data)["sha256"] != record.get("sha256"):

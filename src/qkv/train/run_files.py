@@ -27,6 +27,10 @@ CONFIG_FORMAT = "qkv-3"
 WEIGHTS_FILE = "model.safetensors"
 TENSOR_FORMAT = "qkv-2"  # of the safetensors files
 MAX_MINUTES = 10**6
+TEXT_FILE = "text.txt"
+"""The text that a run keeps in its own folder."""
+PARENT, PARENT_WEIGHTS, FROM_SCRATCH = "parent", "parent_weights", "from_scratch"
+"""Fields of the data of a finetuned run: folder and checksum of the weights it began with, and whether it took them."""
 TensorBytes = Callable[[Any], Any]
 """The memory of a tensor as a flat array of bytes."""
 
@@ -144,15 +148,38 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
     return read_tensors(folder / WEIGHTS_FILE, "np", numpy_bytes)[0]
 
 
-def read_recorded(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]) -> list[Any] | None:
+def recorded_path(record: Mapping[str, Any], folder: Path) -> Path | None:
+    """Where a file that a run records is; a text that it keeps is looked for in its folder, which may have moved."""
+    if record.get("path") is None:
+        return None
+    path = Path(record["path"])
+    kept = folder / TEXT_FILE
+    return kept if path.name == TEXT_FILE and not path.is_file() and kept.is_file() else path
+
+
+def read_recorded(record: Mapping[str, Any], folder: Path, reader: Callable[[Path], list[Any]]) -> list[Any] | None:
     """The contents of a file that a run records; None if it is not there, or has changed since training."""
-    path = record.get("path")
+    path = recorded_path(record, folder)
     try:
-        if path is None or not Path(path).is_file():
+        if path is None or not path.is_file():
             return None
-        same = hashlib.sha256(Path(path).read_bytes()).hexdigest() == record.get("sha256")
-        return reader(Path(path)) if same else None
+        same = hashlib.sha256(path.read_bytes()).hexdigest() == record.get("sha256")
+        return reader(path) if same else None
     except (OSError, QkvError):
+        return None
+
+
+def parent_of(data: Mapping[str, Any]) -> Path | None:
+    """The folder of the run that a run was finetuned from, if it still holds the weights that it began with.
+
+    Runs of earlier versions did not record these weights: their parent is not looked for.
+    """
+    if not data.get(PARENT) or not data.get(PARENT_WEIGHTS):
+        return None
+    folder = Path(data[PARENT])
+    try:
+        return folder if weights_checksum(folder) == data[PARENT_WEIGHTS] else None
+    except (OSError, ValueError, QkvError):
         return None
 
 

@@ -40,7 +40,17 @@ from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER, is_own_log
 from qkv.train.recipes import CUSTOM, Plan, RecipeName, check_fields, plan_finetuning, plan_pretraining
 from qkv.train.run_data import DerivedText, KeptText, QuestionSource, TextSource
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
-from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
+from qkv.train.run_files import (
+    FROM_SCRATCH,
+    PARENT,
+    PARENT_WEIGHTS,
+    WEIGHTS_FILE,
+    RunDescription,
+    is_run,
+    read_description,
+    recorded_path,
+    write_description,
+)
 from qkv.train.run_lock import run_lock
 from qkv.train.settings import CLOZE, TrainChanges, TrainSettings
 from qkv.train.tokenizers import TOKENIZER_FILE, Tokenizer
@@ -177,7 +187,7 @@ def pretrain(
     def check() -> None:
         given = {} if config is None else {**plan.config.to_json(), "vocab_size": 0}
         given |= {} if settings is None else settings.to_json()
-        resuming.check_pretraining(folder, text, questions, tokenizer, recipe, minutes, {**given, **changes})
+        resuming.check_pretraining(folder, text, questions, tokenizer, recipe, minutes, given, changes)
 
     given = None if isinstance(text, DerivedText) else text
     return _create_and_train(folder, create, check, resume, (given, questions), callback)
@@ -244,7 +254,7 @@ def finetune(
         given = {} if settings is None else settings.to_json()
         resuming.check_finetuning(
             folder, folder_of(run), lambda: _weights_checksum(as_run(run)), text, questions, from_scratch, recipe,
-            minutes, {**given, **changes},
+            minutes, given, changes,
         )  # fmt: skip
 
     return _create_and_train(folder, create, check, resume, (text, questions), callback)
@@ -429,7 +439,7 @@ def _create_finetuned(
     if not parent.tokenizer.special:
         raise QkvError(request, "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
     if plan.settings.objective == CLOZE:
-        read = text if text is not None else parent.data.get("path")
+        read = text if text is not None else recorded_path(parent.data, parent.folder)
         if read is None:
             raise QkvError(request, "the objective cloze needs the text that it read", "Give text")
         data = run_data.data_record(read, questions, CLOZE)
@@ -441,9 +451,9 @@ def _create_finetuned(
         }
     count = len(read_questions(questions)) if plan.epochs is not None else 0
     data |= {
-        resuming.PARENT: str(parent.folder),
-        resuming.PARENT_WEIGHTS: _weights_checksum(parent),
-        resuming.FROM_SCRATCH: from_scratch,
+        PARENT: str(parent.folder.resolve()),
+        PARENT_WEIGHTS: _weights_checksum(parent),
+        FROM_SCRATCH: from_scratch,
     }
     return _write_new_run(
         folder, parent.config, plan.settings_for(count), data, parent.tokenizer,

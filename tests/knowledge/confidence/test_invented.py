@@ -1,6 +1,7 @@
 """Invented names are in neither the text nor the questions, whatever their case and spaces."""
 
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +22,7 @@ def ask_about(titles):
     return [f"Where was {title} born?" for title in titles]
 
 
-NO_RECORD = SimpleNamespace(data={"kind": "text"})  # a run that records no file
+NO_RECORD = SimpleNamespace(data={"kind": "text"}, folder=Path())  # a run that records no file
 
 
 @pytest.mark.parametrize("kept", [30, 60, 90, 99, 100])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -123,29 +123,39 @@ def _in_two(name: str) -> tuple[str, str]:
 
 def _training_texts(run: Run) -> list[str] | None:
     """The texts that a run, or the one that it was finetuned from, was trained on; None if they cannot be read."""
-    record = run.data
+    folder, record = run.folder, run.data
     while record.get("kind") == "questions" and record.get("parent"):
-        try:
-            record = run_files.read_description(Path(record["parent"])).data
-        except QkvError:
+        parent = _parent(record)
+        if parent is None:
             return None
-    return run_files.read_recorded(record, read_texts) if record.get("kind") != "questions" else None
+        folder, record = parent
+    return run_files.read_recorded(record, folder, read_texts) if record.get("kind") != "questions" else None
 
 
 def _training_questions(run: Run) -> list[str] | None:
     """The questions that a run, and those that it was finetuned from, were trained on; None if some cannot be read."""
     out: list[str] = []
+    folder: Path = run.folder
     data: dict[str, Any] = run.data
     for _ in range(MAX_STAGES):
         record = data if data.get("kind") == "questions" else data.get("questions") or {}
-        pairs = run_files.read_recorded(record, read_questions) if record or data is run.data else ()
+        pairs = run_files.read_recorded(record, folder, read_questions) if record or data is run.data else ()
         if pairs is None:
             return None
         out += [question for question, _ in pairs]
         if not data.get("parent"):
             return out
-        try:
-            data = run_files.read_description(Path(data["parent"])).data
-        except QkvError:
+        parent = _parent(data)
+        if parent is None:
             return None
+        folder, data = parent
     return None
+
+
+def _parent(data: Mapping[str, Any]) -> tuple[Path, dict[str, Any]] | None:
+    """The run that a run was finetuned from, with what it records, if its weights are still those that it gave."""
+    folder = run_files.parent_of(data)
+    try:
+        return None if folder is None else (folder, run_files.read_description(folder).data)
+    except QkvError:
+        return None

@@ -38,7 +38,7 @@ def model_card(run: Run, architecture: str) -> str:
 def _example_question(run: Run) -> str:
     """The first question that the run was trained on; where its file is gone, one of the same form."""
     record = run.data if run.data.get("kind") == "questions" else run.data.get("questions") or {}
-    pairs = run_files.read_recorded(record, read_questions)
+    pairs = run_files.read_recorded(record, run.folder, read_questions)
     if pairs:
         return pairs[0][0]
     frames = run.data.get("frames", ())
