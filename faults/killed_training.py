@@ -64,7 +64,7 @@ def run(setting: Setting, count: int, seed: int, progress: Progress = nothing) -
         whole, began = folder / "whole", time.monotonic()
         ended = _Group(setting, whole).wait()
         if any(e.code != 0 for e in ended):
-            raise RuntimeError(f"training does not work here: {ended[0].err[-800:]}")
+            raise RuntimeError("training does not work here: " + " | ".join(e.err[-4000:] for e in ended))
         duration = time.monotonic() - began
         while sum(tally.counts.values()) < count:
             _one_run(setting, whole, folder / "killed", duration, count, draw, tally)
@@ -100,7 +100,8 @@ def _one_run(
     ended = _Group(setting, out).wait()
     intact = all(e.code == 0 for e in ended) and _same_bits(whole, out)
     for _ in range(pending):
-        tally.add("unchanged" if intact else "lost", f"the run ended differently: {ended[0].err[:3000]}")
+        said = " | ".join(f"exit code {e.code}: {e.err[-1500:]}" for e in ended)
+        tally.add("unchanged" if intact else "lost", f"the run ended differently: {said}")
 
 
 def _stored_step(out: Path) -> int | None:
