@@ -4,7 +4,7 @@ Reading order: settings (TrainSettings), recipes (presets, and the rule that cho
 packed batches), run_data (what a run records of them), loop (the training steps), runs (create, train, resume and load
 a run folder), generation (text from a run), convert (to and from other libraries). tokenizers, optimizers, distributed,
 checkpoint, metrics_log, allocator and run_lock serve the loop; creation writes the first files of a folder; resuming
-refuses options that contradict a run; run_files and old_runs read a run folder without torch.
+refuses options that contradict a run, removal takes one away; run_files and old_runs read a run folder without torch.
 """
 
 from __future__ import annotations

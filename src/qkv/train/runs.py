@@ -7,12 +7,10 @@ state and log.jsonl. Starting is resuming: `pretrain` and `finetune` create a ru
 from __future__ import annotations
 
 import dataclasses
-import os
-import socket
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -36,8 +34,9 @@ from qkv.train.data.span_relevance import question_frames
 from qkv.train.data.text_files import read_questions, read_texts
 from qkv.train.distributed import process_group
 from qkv.train.loop import Job, StepCallback, TrainResult, torch_threads, train_locked
-from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER, is_own_log
+from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER
 from qkv.train.recipes import CUSTOM, Plan, RecipeName, check_fields, plan_finetuning, plan_pretraining
+from qkv.train.removal import remove_new_run
 from qkv.train.run_data import DerivedText, KeptText, QuestionSource, TextSource
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
 from qkv.train.run_files import (
@@ -500,32 +499,8 @@ def _create_and_train(
             return train_locked(_job(folder, _sources(folder, given), after_step, announce=group.is_first))
         except Exception:  # not KeyboardInterrupt: a run that was stopped is there to be resumed
             if created is not None and not taken:
-                _remove_new_run(created)
+                remove_new_run(created)
             raise
-
-
-def _remove_new_run(created: Creation) -> None:
-    """Remove the files of a run that has taken no step; whatever else is in its folder stays."""
-    created.remove()
-    if is_own_log(created.folder):
-        (created.folder / LOG_FILE).unlink()
-    board = created.folder / TENSORBOARD_FOLDER
-    for path in board.glob(f"events.out.tfevents.*.{socket.gethostname()}.{os.getpid()}.*"):
-        path.unlink()
-    with suppress(OSError):  # it is not there, or not empty
-        board.rmdir()
-
-
-def remove_run(folder: Path) -> None:
-    """Remove the files of a run that was trained, and its folder, unless it holds others."""
-    creation.remove_leftovers(folder)
-    checkpoint.remove_other_states(folder, -1)
-    if is_own_log(folder):
-        (folder / LOG_FILE).unlink()
-    for name in (WEIGHTS_FILE, TOKENIZER_FILE, CONFIG_FILE):
-        (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # it holds other files
-        folder.rmdir()
 
 
 def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:

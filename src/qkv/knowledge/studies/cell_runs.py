@@ -57,7 +57,7 @@ def begin(folder: Path, identity: dict[str, Any], names: Collection[str]) -> Non
 
 def remove(folder: Path, identity: dict[str, Any], names: Collection[str]) -> None:
     """Remove the runs of a cell that is measured; whatever else is in their folders stays."""
-    from qkv.train.runs import remove_run  # needs torch, which a Study in a file does not
+    from qkv.train.removal import remove_run  # needs torch, which a Study in a file does not
 
     if folder.is_symlink() or not _is_recorded(folder, identity):
         return
