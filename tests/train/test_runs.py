@@ -421,3 +421,33 @@ def test_a_run_with_people_left_out_is_resumed_without_these_people(tmp_path):
     assert runs.pretrain(None, tmp_path / "run", resume=True).step == 1
     with pytest.raises(QkvError, match="with another content"):
         runs.pretrain(made[1], tmp_path / "run", **tiny, resume=True)
+
+
+def test_a_moved_run_reads_its_own_text_though_another_run_is_where_it_was(begun, tmp_path):
+    made = [runs.DerivedText(lambda n=n: [f"Ada Lee. Ada Lee was born in Rome {n} ."]) for n in (1, 2)]
+    tiny = {"n_layer": 1, "n_head": 2, "d_model": 16, "steps": 1, "batch_size": 2}
+    runs.pretrain(made[0], tmp_path / "run", **tiny)
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    runs.pretrain(made[1], tmp_path / "run", **tiny)
+    assert runs.pretrain(made[0], tmp_path / "moved", **tiny, resume=True).step == 1
+    cloze = {"steps": 1, "batch_size": 2, "objective": "cloze"}
+    runs.finetune(tmp_path / "moved", begun / "questions", tmp_path / "tuned", **cloze)
+    assert runs.load(tmp_path / "tuned").data["sha256"] == runs.load(tmp_path / "moved").data["sha256"]
+
+
+def test_a_text_that_has_changed_since_is_not_read_again(begun, tmp_path):
+    shutil.copy(begun / "text", tmp_path / "text")
+    runs.pretrain(tmp_path / "text", tmp_path / "run", n_layer=1, n_head=2, d_model=16, steps=1, batch_size=2)
+    (tmp_path / "text").write_text("Bo Roy. Bo Roy was born in Oslo .\n")
+    with pytest.raises(QkvError, match="is not the text that it read any more"):
+        runs.finetune(tmp_path / "run", begun / "questions", tmp_path / "t", steps=1, batch_size=2, objective="cloze")
+
+
+def test_a_baseline_from_scratch_has_read_no_text(begun, tmp_path):
+    from qkv.knowledge.confidence.invented import _training_questions, _training_texts
+
+    runs.finetune(begun / "base", begun / "questions", tmp_path / "tuned", steps=1)
+    runs.finetune(begun / "base", begun / "questions", tmp_path / "scratch", steps=1, from_scratch=True)
+    assert _training_texts(runs.load(tmp_path / "tuned")) == _training_texts(runs.load(begun / "base"))
+    assert _training_texts(runs.load(tmp_path / "scratch")) is None
+    assert len(_training_questions(runs.load(tmp_path / "scratch"))) == 2

@@ -149,12 +149,15 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
 
 
 def recorded_path(record: Mapping[str, Any], folder: Path) -> Path | None:
-    """Where a file that a run records is; a text that it keeps is looked for in its folder, which may have moved."""
+    """Where a file that a run records is; a text that it keeps is looked for in its folder first."""
     if record.get("path") is None:
         return None
     path = Path(record["path"])
     kept = folder / TEXT_FILE
-    return kept if path.name == TEXT_FILE and not path.is_file() and kept.is_file() else path
+    if path.name == TEXT_FILE and kept.is_file():
+        own = hashlib.sha256(kept.read_bytes()).hexdigest() == record.get("sha256")
+        return kept if own else path
+    return path
 
 
 def read_recorded(record: Mapping[str, Any], folder: Path, reader: Callable[[Path], list[Any]]) -> list[Any] | None:

@@ -441,6 +441,8 @@ def _create_finetuned(
         read = text if text is not None else recorded_path(parent.data, parent.folder)
         if read is None:
             raise QkvError(request, "the objective cloze needs the text that it read", "Give text")
+        if text is None and run_data.origin(read)["sha256"] != parent.data.get("sha256"):
+            raise QkvError(request, f"{read} is not the text that it read any more", "Give that text")
         data = run_data.data_record(read, questions, CLOZE)
     else:
         data = {

@@ -122,14 +122,24 @@ def _in_two(name: str) -> tuple[str, str]:
 
 
 def _training_texts(run: Run) -> list[str] | None:
-    """The texts that a run, or the one that it was finetuned from, was trained on; None if they cannot be read."""
-    folder, record = run.folder, run.data
-    while record.get("kind") == "questions" and record.get("parent"):
-        parent = _parent(record)
+    """The texts that a run, and those that it was finetuned from, were trained on; None if some cannot be read, or if
+    there are none."""
+    out: list[str] = []
+    folder: Path = run.folder
+    data: dict[str, Any] = run.data
+    for _ in range(MAX_STAGES):
+        if data.get("kind") != "questions":
+            texts = run_files.read_recorded(data, folder, read_texts)
+            if texts is None:
+                return None
+            out += texts
+        if not data.get("parent") or data.get(run_files.FROM_SCRATCH) is True:  # which took no weights
+            return out or None
+        parent = _parent(data)
         if parent is None:
             return None
-        folder, record = parent
-    return run_files.read_recorded(record, folder, read_texts) if record.get("kind") != "questions" else None
+        folder, data = parent
+    return None
 
 
 def _training_questions(run: Run) -> list[str] | None:
@@ -143,7 +153,7 @@ def _training_questions(run: Run) -> list[str] | None:
         if pairs is None:
             return None
         out += [question for question, _ in pairs]
-        if not data.get("parent"):
+        if not data.get("parent") or data.get(run_files.FROM_SCRATCH) is True:
             return out
         parent = _parent(data)
         if parent is None:
